@@ -209,10 +209,12 @@ def measured(
     budget: float,
     versions: list[MinorVersion] | None = None,
     copies: Mapping[int, int] = MappingProxyType({}),
+    beside: float = 0.0,
 ) -> Rounds:
     """A session over versions, newest first, by default all there are, that take so many seconds each.
 
     :param copies: the places of versions that share the measurement of another one, and its place.
+    :param beside: seconds between two visits.
     """
     versions = versions or choose(repo, [], True)[: len(levels)]
     job = Job("./app", "", "", make_unit(repo, "collect", "time", {}, "the test"))
@@ -237,6 +239,7 @@ def measured(
                 noted = session.Session(found.id, "", task.round, False, found.levels(task.round), {}, *own)
                 session.mark(profile, noted)
                 found.learn(version, task.job, profile, 0.05 if share is None else None)
+                found.spend(beside)
         slots = found.more()
     return found
 
@@ -274,9 +277,13 @@ def test_what_is_measured_again_is_shared_again(repo) -> None:
 
 
 def test_the_budget_ends_it(repo) -> None:
+    """What lies between visits counts as they do."""
     machine = Machine(2, between=0.1, visit=0.05, within=0.05)
     measured(repo, [0.1, 0.1, 0.1], machine, 0.5)
-    assert machine.seconds <= 3 * 0.5
+    assert 3 * 0.45 <= machine.seconds <= 3 * 0.5
+    machine = Machine(2, between=0.1, visit=0.05, within=0.05)
+    measured(repo, [0.1, 0.1, 0.1], machine, 1.0, beside=0.05)
+    assert 3 * 0.45 <= machine.seconds <= 3 * 0.5
     machine = Machine(2, between=0.1, visit=0.05, within=0.05)
     assert max(rounds for rounds, _ in words(measured(repo, [0.1] * 3, machine, 1e6))) <= LOOKS[-1]
 

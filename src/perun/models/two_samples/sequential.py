@@ -19,13 +19,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perun.models.two_samples import rank_tests
 from perun.models.two_samples.ratio import POWER
+
+Floats = NDArray[np.float64]
 
 SPENDING_POWER: Final = 0.5
 """Exponent of the spending function alpha t^POWER: a third of the level is spent on the first tenth of the
@@ -37,6 +39,9 @@ where there are more; the rest is spent with the logarithm of the number."""
 EARLY_SHARE: Final = 0.75
 
 _GRID: Final = 600
+_EXACT: Final = 1e-12
+_FARTHEST: Final = 40.0
+"""Standard deviations that nothing exceeds."""
 _NORMAL: Final = NormalDist()
 
 
@@ -73,56 +78,76 @@ def boundaries(
 ) -> Iterator[float]:
     """The absolute value that a standard normal statistic must exceed at each look, computed one after the
     other; parameters as above."""
-    paid = 0.0
-    grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, if no look has stopped it
-    before = 0
     for look, size in enumerate(sizes, 1):
+        before = _looked(alpha, tuple(sizes[: look - 1]), most, power)
         due = alpha if ends and look == len(sizes) else spent(alpha, size, most, power)
-        step = math.sqrt(size - before)
-        bound = _bound(grid, density, step, math.sqrt(size), due - paid)
-        yield bound
-        paid, before = due, size
-        grid, density = _advanced(grid, density, step, bound * math.sqrt(size))
+        yield before.bound(size, due)
 
 
-def _bound(grid: np.ndarray, weights: np.ndarray, step: float, scale: float, level: float) -> float:
-    """The bound of |sum| / scale that is exceeded with the probability `level`, by bisection."""
-    low, high = 0.0, 40.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if _exceeding(grid, weights, step, middle * scale) > level:
-            low = middle
-        else:
-            high = middle
-    return high
+class Looked(NamedTuple):
+    """After a look: its size, the part of the level that is spent, and the probability of each sum of the
+    increments that no look has stopped, by the rule of the midpoint."""
+
+    size: int
+    paid: float
+    sums: Floats
+    weights: Floats
+
+    def bound(self, size: int, due: float) -> float:
+        """That of the next look, which spends what is due.
+
+        The logarithm of the tail is concave, so that Newton's steps find where it is the level, or halves
+        where they go too far.
+        """
+        level = due - self.paid
+        low, high, found = 0.0, _FARTHEST, 1.0
+        while high - low > _EXACT:
+            tail, slope = self.exceeding(size, found)
+            low, high = (found, high) if tail > level else (low, found)
+            change = math.log(tail / level) * tail / slope if tail > 0 < slope and level > 0 else math.inf
+            if abs(change) < _EXACT:
+                break
+            found = found + change if low < found + change < high else (low + high) / 2
+        return found
+
+    def exceeding(self, size: int, bound: float) -> tuple[float, float]:
+        """The probability that the next look is beyond the bound, and how fast that falls with it."""
+        step, scale = math.sqrt(size - self.size), math.sqrt(size)
+        ends = np.concatenate([bound * scale - self.sums, bound * scale + self.sums]) / step
+        weights = np.tile(self.weights, 2)
+        slope = float(weights @ np.exp(-0.5 * ends**2)) * scale / (step * math.sqrt(2 * math.pi))
+        return float(weights @ _upper_tail(ends)), slope
+
+    def after(self, size: int, bound: float, paid: float) -> Looked:
+        """The same after the next look."""
+        limit, step = bound * math.sqrt(size), math.sqrt(size - self.size)
+        width = 2 * limit / _GRID
+        sums = -limit + width * (np.arange(_GRID) + 0.5)
+        distance = (sums[:, None] - self.sums[None, :]) / step
+        density = np.exp(-0.5 * distance**2) @ self.weights / (step * math.sqrt(2 * math.pi))
+        return Looked(size, paid, sums, density * width)
 
 
-def _exceeding(grid: np.ndarray, weights: np.ndarray, step: float, limit: float) -> float:
-    above = _upper_tail((limit - grid) / step) + _upper_tail((limit + grid) / step)
-    return float((weights * above).sum())
+BEGIN: Final = Looked(0, 0.0, np.zeros(1), np.ones(1))
 
 
-def _advanced(
-    grid: np.ndarray, weights: np.ndarray, step: float, limit: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Points within the limit, and the probability that belongs to each, by the rule of the midpoint."""
-    width = 2 * limit / _GRID
-    points = -limit + width * (np.arange(_GRID) + 0.5)
-    distance = (points[:, None] - grid[None, :]) / step
-    density = np.exp(-0.5 * distance**2) @ weights / (step * math.sqrt(2 * math.pi))
-    return points, density * width
+@lru_cache(maxsize=256)
+def _looked(alpha: float, sizes: tuple[int, ...], most: int, power: float) -> Looked:
+    """What is left after looks of these sizes."""
+    if not sizes:
+        return BEGIN
+    before, due = _looked(alpha, sizes[:-1], most, power), spent(alpha, sizes[-1], most, power)
+    return before.after(sizes[-1], before.bound(sizes[-1], due), due)
 
 
 def _upper_tail(z: np.ndarray) -> np.ndarray:
-    return 0.5 * np.array([math.erfc(value) for value in z.ravel() / math.sqrt(2)]).reshape(z.shape)
+    return 0.5 * np.array([math.erfc(value) for value in z / math.sqrt(2)])
 
 
 # How many pairs show an effect, given the noise: planning of a comparison before it is made.
 #
 # The power of the signed-rank test is that of normal differences, from simulations with a fixed seed: with
 # few pairs the test has few p-values, which no formula for many pairs knows.
-
-Floats = NDArray[np.float64]
 
 _LEVEL: Final = 0.05
 _SAMPLES: Final = 1000

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +17,7 @@ from perun.core.errors import JobFailed, PluginError, UsageError
 from perun.core.process import programs
 from perun.core.process.command import failed, find_executable, last_lines
 from perun.core.process.execution import Execution, RunSample, input_of, opened
+from perun.core.process.layout import padding, place_anew
 from perun.measurement.series import Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
 from perun.repository.jobs import Job, PluginConfig, make_unit
@@ -28,17 +28,6 @@ from perun.running.run.pre_run import environment
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-
-
-_PADDING: Final = "PERUN_PADDING"
-"""The variable that makes the environment of each run of another size.
-
-Its size moves the stack, which alone can change times by several percent: T. Mytkowicz et al., Producing
-Wrong Data Without Doing Anything Obviously Wrong!, ASPLOS 2009.
-"""
-_LONGEST_PADDING: Final = 4096
-_LARGEST_PLACED: Final = 4_000_000
-"""Bytes of a program that are copied before each run: more would disturb it."""
 
 
 class TimedRun(NamedTuple):
@@ -87,7 +76,7 @@ class TimedRuns:
 
         :raises JobFailed: if it cannot be started.
         """
-        self._execution.set_variable(_PADDING, "x" * self._rng.randrange(_LONGEST_PADDING))
+        self._execution.set_variable(*padding(self._rng))
         sample = self._execution.record()
         if sample.interruption is not None:
             raise sample.interruption
@@ -260,7 +249,7 @@ class Clocks:
         run, result = self._run._replace(cwd=folder), self._result
         argv = run.command().argv
         program = find_executable(argv[0], folder, run.environ)
-        _place_anew(program, folder)
+        place_anew(program, folder)
         engine: list[str] = []
         if PEAK in self._metrics:
             engine = programs.engine(program, argv, result)
@@ -289,7 +278,7 @@ class Clocks:
         folder, core = where
         command = self._run._replace(cwd=folder).command()
         program = find_executable(command.argv[0], folder, self._run.environ)
-        _place_anew(program, folder)
+        place_anew(program, folder)
         result, errors = (self._scratch / f"{name}-{number}" for name in ("usage", "stderr"))
         result.unlink(missing_ok=True)
         stdin = input_of(command, folder, self._scratch)
@@ -328,20 +317,6 @@ class Clocks:
         used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
                 "sys": sample.system, PEAK: peak}  # fmt: skip
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
-
-
-def _place_anew(program: str, folder: Path) -> None:
-    """Have a program of the working copy in other pages of memory than in the run before.
-
-    Which pages a file is read into decides which of its lines share a place in the caches, as long as it is
-    not read anew: two copies of one program differ by some percent, again and again.
-    """
-    path = Path(program)
-    with suppress(OSError):
-        is_built = path.is_relative_to(folder) and path.is_file() and not path.is_symlink()
-        if is_built and path.stat().st_size <= _LARGEST_PLACED:
-            shutil.copy2(path, copy := path.with_name(f".{path.name}.{os.getpid()}"))
-            copy.replace(path)
 
 
 def quiet(unit: PluginConfig) -> PluginConfig:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +19,8 @@ from perun.core.errors import (
     ProfileNotFound,
     VersionControlError,
 )
+from perun.core.process.command import find_executable
+from perun.core.process.layout import padding, place_anew
 from perun.core.process.programs import speed_now
 from perun.history import baseline
 from perun.measurement.comparable import COUNTED, SPEED, WITHOUT_RUNS
@@ -141,16 +145,23 @@ def collect(
     report: Report,
     note: Callable[[str], None],
     answer: Callable[[Answer], None] = unheard,
+    layout: random.Random | None = None,
 ) -> Profile:
     """The profile that the collector of the job makes of the version in `folder`.
 
     :param report: called with the activity of the collector, steps done, and steps in all.
     :param note: called with each message of the collector to the user.
     :param answer: called with what the collector was asked for beside a profile.
+    :param layout: draws where the program lies in memory.
     :raises NoProfile: where it was asked for nothing else.
     :raises Interrupted: with the incomplete profile, where the collector had one by then.
     """
-    run = Run(job.cmd, job.args, job.workload, folder, environment(repo), version.checksum)
+    environ = environment(repo)
+    run = Run(job.cmd, job.args, job.workload, folder, environ, version.checksum)
+    if layout is not None:
+        environ.update([padding(layout)])
+        if folder != repo.working_root:
+            place_anew(find_executable(run.command().argv[0], folder, environ), folder)
     # Before the run: the load it finds, not the one it makes.
     machine_state = describe_machine(repo)
     generated = job.generated
@@ -198,12 +209,18 @@ def complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Pr
     if job.generated is not None:
         profile["workload_generator"] = job.generated.describe()
     if SPEED not in machine_state and profile.type not in COUNTED | WITHOUT_RUNS:
-        machine_state = {**machine_state, **speed_now()}
+        machine_state = {**machine_state, **_speed_of(int(time.monotonic()))}
     profile["machine"] = machine_state
     params = to_mapping(job.collector.params)
     profile.setdefault("collector_info", {"name": job.collector.name, "params": params})
     profile.setdefault("postprocessors", [])
     return profile
+
+
+@lru_cache(maxsize=1)
+def _speed_of(second: int) -> dict[str, Any]:
+    """The speed of the machine, timed once a second at most: visits of a session may be shorter."""
+    return speed_now()
 
 
 def _each_workload(

@@ -196,7 +196,9 @@ def run_jobs(
                 schedule = shared_last(schedule, rounds.shares)
             while schedule:
                 for slot in schedule:
-                    yield from _run_slot(slot, runner, entering, log, tally, report, report_inside)
+                    yield from _run_slot(
+                        slot, runner, entering, log, tally, report, report_inside, rounds
+                    )
                 schedule = [] if rounds is None else rounds.more()
                 log.added(schedule)
                 tally.add(schedule)
@@ -212,6 +214,7 @@ def _run_slot(
     tally: RunTally,
     report: Report,
     report_inside: Report,
+    rounds: Rounds | None,
 ) -> Iterator[Event]:
     """Keep what the version shares with another one that is measured; enter it for the rest, and run those of
     its tasks that did not fail in a round before."""
@@ -222,6 +225,7 @@ def _run_slot(
     if copies and not slot.tasks:
         return
     report(f"preparing {short}", tally.finished, tally.total)
+    begun, measured = time.monotonic(), 0.0
     entered = places.enter(slot)
     yield tally.count(entered)
     if isinstance(entered, VersionStarted):
@@ -234,9 +238,12 @@ def _run_slot(
             for answer in runner.answers:
                 yield tally.count(answer)
             if done is not None:
+                measured += done.seconds if isinstance(done, JobDone) else 0.0
                 yield tally.count(done)
             if runner.interruption is not None:
                 raise runner.interruption
+        if rounds is not None:
+            rounds.spend(time.monotonic() - begun - entered.seconds - measured)
     elif not entered.known:
         for task in slot.tasks:
             log.failed(task.number, entered.error.message)
@@ -316,6 +323,7 @@ class _JobRunner:
                 share=None if rounds is None else rounds.source(version.checksum, task.job),
                 judge=rounds is None or not rounds.spread,
             )
+            clock.end("save")
             if rounds is not None and not done.incomplete:
                 rounds.learn(version.checksum, task.job, profile, clock.seconds)
         except NoProfile:
@@ -324,7 +332,6 @@ class _JobRunner:
             return None
         except PerunError as error:
             return self._failure(task, version, error)
-        clock.end("save")
         self.answers = _answered(version, task.job, answers)
         return replace(done, seconds=clock.seconds)
 
@@ -370,7 +377,8 @@ class _JobRunner:
         What was measured is kept where a postprocessor can do nothing with it, and a note says so.
         """
         try:
-            profile = collecting.collect(self._repo, job, version, folder, report, note, answer)
+            layout = None if self._rounds is None else self._rounds.layout(job)
+            profile = collecting.collect(self._repo, job, version, folder, report, note, answer, layout)
         except Interrupted as interruption:
             self.interruption = interruption.__cause__ or KeyboardInterrupt()
             return interruption.profile

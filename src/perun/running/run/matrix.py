@@ -125,8 +125,11 @@ def plan_of(
     if wanted.missing:
         slots = schedule.missing(repo, slots, whole=spread)
     budget = float(repo.config.get("execute.budget")) if wanted.budget is None else wanted.budget
+    placement = wanted.placement
+    if spread and placement == IN_A_COPY:  # where one version alone lay elsewhere, it would differ by that
+        placement = replace(placement, in_a_copy=True)
     return BatchPlan(
-        tuple(jobs), tuple(slots), wanted.placement, wanted.template, repo.registers_after_run, wanted.seed,
+        tuple(jobs), tuple(slots), placement, wanted.template, repo.registers_after_run, wanted.seed,
         spread=spread, budget=max(budget, 0.0) if spread else 0.0, versions=tuple(chosen),
         shares=None if spread and wanted.share and not wanted.placement.in_place else NO_SHARES,
     )  # fmt: skip

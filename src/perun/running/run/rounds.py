@@ -73,7 +73,8 @@ class Rounds:
     """The visits of one session.
 
     :param slots: the first rounds, which are run in any case. :param versions: of these, in any order.
-    :param budget: seconds of visits for each version in all; 0 for no more rounds than these.
+    :param budget: seconds of rounds for each version in all, without what builds it; 0 for no more rounds than
+        these.
     :param spread: the runs that each job asks for are spread over its visits, else each has all of them.
     :param session_id: its id.
     :param shares: what versions share with others; None where that is to be looked for: see :meth:`look`.
@@ -104,7 +105,7 @@ class Rounds:
         self._budget = budget
         self._known = baseline.KnownSummaries(repo)
         self._rng = rng or random.Random()
-        self._spent = 0.0
+        self._spent = self._beside = 0.0
         self._facts: dict[tuple[str, int], list[ProfileSummary]] = {}
         self.jobs = {id(one.job): one.job for slot in slots for one in slot.tasks}
         self._run_seconds: dict[int, float] = {}
@@ -173,6 +174,11 @@ class Rounds:
             own["warmup"] = 0 if task.round else min(params.warmup, 1)
         return replace(job, collector=replace(job.collector, params=replace(params, **own)))
 
+    def layout(self, job: Job) -> random.Random | None:
+        """What draws where the program lies in memory in each visit, where the job is judged by several: else
+        what a place makes of a version would look like its own."""
+        return self._rng if self.spread and rounds_of(job) > 1 else None
+
     def learn(self, version: str, job: Job, profile: Profile, seconds: float | None) -> None:
         """A visit has given a complete profile, and took so long; None of what was measured of another
         version. Where runs are not spread, nobody asks."""
@@ -187,6 +193,11 @@ class Rounds:
         if isinstance(params, Mapping) and (runs := params.get("repeat")):
             self._run_seconds.setdefault(id(job), seconds / (runs + params.get("warmup", 0)))
 
+    def spend(self, seconds: float) -> None:
+        """A visit took so long beside what was learned of it, without what built the version."""
+        self._spent += seconds
+        self._beside = seconds
+
     def more(self) -> list[VersionSlot]:
         """The next round, of what is not settled; empty where there is nothing, or no time."""
         if not self.is_sequential or self._round >= LOOKS[-1]:
@@ -194,6 +205,7 @@ class Rounds:
         if self._round in LOOKS:
             self._look()
         needed = sum(self._visit_seconds.get(one, 0.0) for one in self.open)
+        needed += self._beside * len({version for version, _ in self.open})
         measured = sum(
             any((version.checksum, key) not in self.shares for key in self.jobs) for version in self._versions
         )

@@ -117,14 +117,11 @@ def test_boundaries_of_one_look_are_those_of_a_single_test() -> None:
 @pytest.mark.parametrize(("looks", "expected"), [(2, 2.178), (5, 2.413), (10, 2.555)])
 def test_equal_boundaries_spend_what_pocock_computed(looks: int, expected: float) -> None:
     """Table 2.1 of Jennison and Turnbull, Group Sequential Methods, 2000: constant bounds of level 0.05."""
-    paid = [0.0]
-    grid, weights, before = np.zeros(1), np.ones(1), 0
+    paid, look = 0.0, sequential.BEGIN
     for size in range(1, looks + 1):
-        step = math.sqrt(size - before)
-        paid.append(paid[-1] + sequential._exceeding(grid, weights, step, expected * math.sqrt(size)))
-        grid, weights = sequential._advanced(grid, weights, step, expected * math.sqrt(size))
-        before = size
-    assert paid[-1] == pytest.approx(0.05, abs=2e-4)
+        paid += look.exceeding(size, expected)[0]
+        look = look.after(size, expected, paid)
+    assert paid == pytest.approx(0.05, abs=2e-4)
 
 
 def test_the_levels_of_all_looks_stay_within_what_is_spent() -> None:
