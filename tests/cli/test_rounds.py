@@ -283,7 +283,7 @@ def test_the_budget_ends_it(repo) -> None:
     assert 3 * 0.45 <= machine.seconds <= 3 * 0.5
     machine = Machine(2, between=0.1, visit=0.05, within=0.05)
     measured(repo, [0.1, 0.1, 0.1], machine, 1.0, beside=0.05)
-    assert 3 * 0.45 <= machine.seconds <= 3 * 0.5
+    assert 3 * 0.45 <= machine.seconds < 3 * 0.55
     machine = Machine(2, between=0.1, visit=0.05, within=0.05)
     assert max(rounds for rounds, _ in words(measured(repo, [0.1] * 3, machine, 1e6))) <= LOOKS[-1]
 
