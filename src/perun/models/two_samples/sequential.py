@@ -124,7 +124,7 @@ class Looked(NamedTuple):
         width = 2 * limit / _GRID
         sums = -limit + width * (np.arange(_GRID) + 0.5)
         distance = (sums[:, None] - self.sums[None, :]) / step
-        density = np.exp(-0.5 * distance**2) @ self.weights / (step * math.sqrt(2 * math.pi))
+        density: Floats = np.exp(-0.5 * distance**2) @ self.weights / (step * math.sqrt(2 * math.pi))
         return Looked(size, paid, sums, density * width)
 
 

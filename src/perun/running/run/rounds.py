@@ -73,8 +73,8 @@ class Rounds:
     """The visits of one session.
 
     :param slots: the first rounds, which are run in any case. :param versions: of these, in any order.
-    :param budget: seconds of rounds for each version in all, without what builds it; 0 for no more rounds than
-        these.
+    :param budget: seconds of rounds for each version in all, without what builds it; 0 for no more rounds
+        than these.
     :param spread: the runs that each job asks for are spread over its visits, else each has all of them.
     :param session_id: its id.
     :param shares: what versions share with others; None where that is to be looked for: see :meth:`look`.
