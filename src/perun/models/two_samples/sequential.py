@@ -124,8 +124,9 @@ class Looked(NamedTuple):
         width = 2 * limit / _GRID
         sums = -limit + width * (np.arange(_GRID) + 0.5)
         distance = (sums[:, None] - self.sums[None, :]) / step
-        density: Floats = np.exp(-0.5 * distance**2) @ self.weights / (step * math.sqrt(2 * math.pi))
-        return Looked(size, paid, sums, density * width)
+        density = np.exp(-0.5 * distance**2) @ self.weights / (step * math.sqrt(2 * math.pi))
+        left: Floats = density * width
+        return Looked(size, paid, sums, left)
 
 
 BEGIN: Final = Looked(0, 0.0, np.zeros(1), np.ones(1))
