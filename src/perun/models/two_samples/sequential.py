@@ -122,7 +122,7 @@ class Looked(NamedTuple):
         """The same after the next look."""
         limit, step = bound * math.sqrt(size), math.sqrt(size - self.size)
         width = 2 * limit / _GRID
-        sums: Floats = -limit + width * (np.arange(_GRID) + 0.5)
+        sums: Floats = -limit + width * (np.arange(_GRID, dtype=np.float64) + 0.5)
         distance = (sums[:, None] - self.sums[None, :]) / step
         density = np.exp(-0.5 * distance**2) @ self.weights / (step * math.sqrt(2 * math.pi))
         left: Floats = density * width
