@@ -30,12 +30,13 @@ _REPLACED: Final = (
     (re.compile(r" \[N( !!N)?\]$| [-+]+$"), ""),
     (re.compile(r"(?<=compared: ).*"), "..."),
     # Two profiles of one second; and what depends on the load of the machine: which clock of a command stands
-    # for it, what has no interval or another mark, how many are not decided.
+    # for it, what has no interval or another mark, how many rounds there were, how many are not decided.
     (re.compile(r"(?<=N)(\(N\))?\.?perf\b"), "perf"),
     (re.compile(r"\b(real|cpu) time\b(, (real|cpu) time)?"), "CLOCK"),
     (re.compile(r"± (>N %|N)"), "± N"),
     (re.compile(r"(?<=N %)( \[(N N|unknown)\])?( !!| !\?| !| \?)?(?= |$)"), ""),
     (re.compile(r"(?<=N s), N % since SHA$"), ""),
+    (re.compile(r"\bn = N, N\b"), "n = N"),
     (re.compile(r"^marks: .*"), "marks"),
     (re.compile(r"^N (unknown|maybe)\b.*; to decide: .*"), "N to decide"),
     (re.compile(r"(?<=: VERDICT), unconfirmed$"), ""),
