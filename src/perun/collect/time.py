@@ -1,7 +1,8 @@
 """Time collector: how long a command runs (manual 4.1.3).
 
 Every run yields three resources: `real` (elapsed), `user` and `sys` time, the latter two with those of all
-descendants that the command waited for.
+descendants that the command waited for. `real` has `waited` beside it: the seconds in which the first thread
+of the command was ready, and other programs had the processors.
 """
 
 from __future__ import annotations
@@ -98,6 +99,8 @@ def _resources(uid: str, samples: Sequence[RunSample], with_exitcode: bool) -> l
         for subtype, amount in (("real", sample.real), ("user", sample.user), ("sys", sample.system)):
             resource: dict[str, Any] = {"amount": amount, "type": "time", "subtype": subtype}
             resource |= {"uid": uid, "order": order}
+            if subtype == "real":
+                resource["waited"] = sample.waited
             if with_exitcode:
                 resource["exitcode"] = exit_status(sample.status)
             resources.append(resource)

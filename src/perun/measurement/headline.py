@@ -108,16 +108,15 @@ def processor_time(profile: Profile) -> Headline | None:
 
     What the command waited for would be in its real time alone, and what its threads do side by side is in
     its processor time several times: so the two have to be nearly the same in the least disturbed run, and
-    no workload may wait for most of its time.
+    no workload may wait for most of its time. That others had the processors is no waiting of the command,
+    where the profile tells it.
     """
     groups = [group for group in profile.groups() if group.size and _kind(group)[0] == "time"]
     if len({_uid(group) for group in groups}) != 1:
         return None
     unit_of = units(profile)
-    real, user, system = (
-        [one for group in groups if _kind(group)[1] == clock for one in _values([group], unit_of)]
-        for clock in ("real", "user", "sys")
-    )
+    clocks = [[group for group in groups if _kind(group)[1] == one] for one in ("real", "user", "sys")]
+    real, user, system = (_values(own, unit_of) for own in clocks)
     runs = [sorted(one) for one in (real, user, system)]
     keys = [[(order, workload) for order, workload, _ in one] for one in runs]
     if not runs[0] or keys[0] != keys[1] or keys[0] != keys[2]:
@@ -127,7 +126,9 @@ def processor_time(profile: Profile) -> Headline | None:
         for (order, workload, one), (*_, other) in zip(runs[1], runs[2], strict=True)
     ]
     shares: dict[str, list[float]] = {}
-    for (_, workload, took), (*_, amount) in zip(runs[0], used, strict=True):
+    without_core = {(order, workload): one for order, workload, one in _values(clocks[0], unit_of, "waited")}
+    for (order, workload, took), (*_, amount) in zip(runs[0], used, strict=True):
+        took -= without_core.get((order, workload), 0.0)
         if not (took > 0 and amount > 0) or _is_coarse(amount):
             return None
         shares.setdefault(workload, []).append(amount / took)
@@ -246,14 +247,19 @@ def _rounds(
     return tuple(rounds)
 
 
-def _values(groups: Iterable[ResourceGroup], unit_of: UnitOf) -> list[tuple[float, str, float]]:
-    """Order, workload and amount of each measurement in the common unit; what is no number is left out."""
+def _values(
+    groups: Iterable[ResourceGroup], unit_of: UnitOf, key: str = "amount"
+) -> list[tuple[float, str, float]]:
+    """Order, workload and amount of each measurement in the common unit; what is no number is left out.
+
+    :param key: of the amount.
+    """
     found: list[tuple[float, str, float]] = []
     for group in groups:
         factor = common_unit(unit_of(*_kind(group)))[0]
         amounts, orders, workloads = (
             group.columns.get(name) or [group.constants.get(name)] * group.size
-            for name in ("amount", "order", _WORKLOAD)
+            for name in (key, "order", _WORKLOAD)
         )
         for amount, order, workload in zip(amounts, orders, workloads, strict=True):
             if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e150:

@@ -16,6 +16,7 @@ from perun.collect.time import COLLECTOR_DEFAULT_UNITS, COLLECTOR_TYPE, TimeColl
 from perun.core.errors import JobFailed
 from perun.core.process.command import exit_status, find_executable, outcome
 from perun.core.process.execution import Execution, RunSample
+from perun.measurement.headline import processor
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import specs
 from perun.profile.factory import Profile
@@ -320,10 +321,31 @@ def test_profile(make_run: MakeRun, tmp_path: Path) -> None:
         (subtype, order) for subtype in ("real", "sys", "user") for order in (1, 2)
     ]
     for resource in resources:
-        assert resource.keys() == {"amount", "type", "subtype", "uid", "order"}
+        waited = {"waited"} if resource["subtype"] == "real" else set()
+        assert resource.keys() == {"amount", "type", "subtype", "uid", "order"} | waited
         assert resource["uid"] == "./prog" and resource["type"] == "time"
         assert isinstance(resource["amount"], float)
         assert (0.01 if resource["subtype"] == "real" else 0) <= resource["amount"] < 5
+
+
+def test_a_run_that_others_take_the_processor_from_says_so(tmp_path: Path) -> None:
+    """Beside a program on the same processor, what is left of the real time is the time of the processor."""
+    core = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{core}])"
+    (tmp_path / "prog.py").write_text(f"{code}\nfor number in range(2_000_000): pass\n")
+    run = Run(sys.executable, "prog.py", cwd=tmp_path, environ=dict(os.environ))
+    with subprocess.Popen([sys.executable, "-c", f"{code}\nprint(flush=True)\nwhile True: pass"],
+                          stdout=subprocess.PIPE) as other:  # fmt: skip
+        try:
+            other.stdout.readline()
+            profile = collect(run, tmp_path, warmup=0, repeat=3)
+        finally:
+            other.kill()
+    runs = {name: [one for _, one in profile.all_resources() if one["subtype"] == name]
+            for name in ("real", "user", "sys")}  # fmt: skip
+    assert all(one["waited"] > 0.2 * one["amount"] for one in runs["real"])
+    found = processor(profile)
+    assert found is not None and found.metric == "cpu time"
 
 
 def test_amounts_stay_in_the_order_of_the_runs(make_run: MakeRun, tmp_path: Path) -> None:

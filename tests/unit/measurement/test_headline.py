@@ -212,6 +212,16 @@ def test_one_profile_of_a_version_shows_for_all_that_the_processor_limits_it() -
         assert value_of(facts).by_processor.metric == "real time"
 
 
+def test_that_others_had_the_processors_is_no_waiting_of_the_command() -> None:
+    profile = clocked([4.2, 5.1], [1.94, 1.95], [0.105, 0.115])
+    assert processor(profile) is None
+    told = profile_of([
+        {**one, "waited": {4.2: 2.1, 5.1: 2.9}[one["amount"]]} if one["subtype"] == "real" else one
+        for _, one in profile.all_resources()
+    ])  # fmt: skip
+    assert processor(told) is not None
+
+
 def test_the_readings_of_a_family_agree() -> None:
     profile = clocked([1.03, 4.04], [0.95, 3.9], [0.055, 0.052], workload=[100, 200])
     found = processor(profile)

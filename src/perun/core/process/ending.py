@@ -355,6 +355,14 @@ def waited(group: int) -> float:
     return max(_waited_by(pid) for pid in [group, *pids] if pid == group or _group_of(pid) == group)
 
 
+def waited_at_end(pid: int) -> float:
+    """The same of the first thread of a process that has ended, and whose status is not taken yet."""
+    try:
+        return _times(Path(f"/proc/{pid}"))[1] / 1e9
+    except OSError:
+        return 0.0
+
+
 def _waited_by(pid: int) -> float:
     most = 0
     with contextlib.suppress(OSError):

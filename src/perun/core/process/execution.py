@@ -38,6 +38,7 @@ from perun.core.process.ending import (
     kill_left_behind,
     stop,
     waited,
+    waited_at_end,
 )
 
 # The standard streams of a command: what it reads, and where what it writes goes.
@@ -162,7 +163,8 @@ class RunSample(NamedTuple):
 
     Where the run was stopped, `early` is :data:`TIMEOUT` or :data:`INTERRUPTED`, `real` the seconds until
     then, and `interruption` the exception that interrupted it. `confined` says that a signal ended a process
-    that had taken system calls from itself (seccomp), or tried one of these.
+    that had taken system calls from itself (seccomp), or tried one of these. `waited` are the seconds that
+    the first thread of the process was ready and had no core, 0 where the kernel does not tell.
     """
 
     real: float
@@ -172,6 +174,7 @@ class RunSample(NamedTuple):
     early: str = ""
     interruption: BaseException | None = None
     confined: bool = False
+    waited: float = 0.0
 
 
 class Execution:
@@ -294,6 +297,7 @@ class Execution:
                 kill_group(pid)
             self._unguard(pid)
             confined = has_ended and ended_confined(pid)
+            without_core = waited_at_end(pid) if has_ended else 0.0
             _, status, usage = os.wait4(pid, 0)
             pid = 0
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
@@ -306,7 +310,7 @@ class Execution:
                 raise self._not_started(problem) from None
             raise
         times = (end - start) / 1e9, usage.ru_utime, usage.ru_stime
-        return RunSample(*times, status, early, interruption, confined)
+        return RunSample(*times, status, early, interruption, confined, without_core)
 
     def set_variable(self, name: str, value: str) -> None:
         """Give the runs from now on this variable of the environment."""

@@ -196,9 +196,7 @@ def run_jobs(
                 schedule = shared_last(schedule, rounds.shares)
             while schedule:
                 for slot in schedule:
-                    yield from _run_slot(
-                        slot, runner, entering, log, tally, report, report_inside, rounds
-                    )
+                    yield from _run_slot(slot, runner, entering, log, tally, report, report_inside, rounds)
                 schedule = [] if rounds is None else rounds.more()
                 log.added(schedule)
                 tally.add(schedule)
