@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
 from perun.measurement.estimate import NONE, Kind, Point, StandardError, combined, exp, measured_once
-from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared, together
+from perun.measurement.noise import (
+    NOTHING,
+    WINDOW,
+    Kept,
+    Noise,
+    learn,
+    learn_numbers,
+    shared,
+    together,
+    variance,
+    walsh,
+)
 from perun.models.student import p_value as student
 
 if TYPE_CHECKING:
@@ -436,8 +447,8 @@ def _spent(
 def _session(differences: list[float], noise: Noise) -> tuple[float, StandardError]:
     """The difference in one session, and its error: by its own rounds, and those of the versions before."""
     count = len(differences)
-    middle = math.fsum(differences) / count
-    squares, freedom = math.fsum((one - middle) ** 2 for one in differences), count - 1.0
+    freedom = count - 1.0
+    squares = variance(differences) * freedom
     if noise.rounds is not None:
         squares += noise.rounds.size**2 * noise.rounds.freedom
         freedom += noise.rounds.freedom
@@ -449,7 +460,7 @@ def hodges_lehmann(values: list[float]) -> float:
     """The median of the means of all pairs of values, each with itself too: as robust as it needs to be
     against single rounds, and nearly as precise as the mean (J. Hodges, E. Lehmann, Estimates of location
     based on rank tests, 1963)."""
-    means = sorted((one + other) / 2 for place, one in enumerate(values) for other in values[place:])
+    means = walsh(values)
     half = len(means) // 2
     return means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
 
