@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 from perun.measurement.verdict import is_change
+from perun.models.two_samples.sequential import nominal_levels
 from perun.plugin.api import MinorVersion
 from perun.profile import session
 from perun.repository import walking
 from perun.repository.jobs import Job, make_unit
 from perun.repository.repository import Repository, open_repository
 from perun.running.run.finding import Search
-from perun.running.run.rounds import LOOKS, Rounds
+from perun.running.run.rounds import LOOKS, SPENDING, Rounds
 from perun.running.run.schedule import ROUNDS, Share, choose, plan_slots, rounds_of, shared_last
 from profiles import profile_of
 from shared import wait_for
@@ -305,6 +306,19 @@ def test_the_budget_ends_it(repo) -> None:
     assert 3 * 0.45 <= machine.seconds < 3 * 0.55
     machine = Machine(2, between=0.1, visit=0.05, within=0.05)
     assert max(rounds for rounds, _ in words(measured(repo, [0.1] * 3, machine, 1e6))) <= LOOKS[-1]
+
+
+def test_what_ends_by_its_time_spends_the_rest_of_the_level(repo) -> None:
+    """Of the profiles of the last round, and of no other."""
+    machine = Machine(2, between=0.1, visit=0.05, within=0.05)
+    found = measured(repo, [0.1, 0.1, 0.1], machine, 1.0)
+    (last,) = {one.rounds for one in found.known()}
+    own = [found.levels(round) for round in range(last)]
+    looks = [look for look in LOOKS if look < last]
+    ended = nominal_levels(0.01, [*looks, last], LOOKS[-1], SPENDING, ends=True)[-1]
+    assert own[-1] is not None and own[-1][0] == pytest.approx(ended)
+    assert own[-2] is not None and own[-2][0] < ended
+    assert not found.more()
 
 
 @pytest.mark.parametrize("many", [200, pytest.param(1000, marks=pytest.mark.slow)])

@@ -112,6 +112,7 @@ class Rounds:
         self._visit_seconds: dict[tuple[str, int], float] = {}
         self._next = max((one.number for slot in slots for one in slot.tasks), default=-1) + 1
         self._round = max((slot.round for slot in slots), default=0)
+        self._is_last = False
         self.open: set[tuple[str, int]] = set()
 
     @property
@@ -157,9 +158,9 @@ class Rounds:
         """The error levels of a look after that round, which counts from 0; None where nobody looks."""
         if not self.is_sequential:
             return None
-        return _level(1 - self._rules.confidence, round + 1), _level(
-            1 - self._rules.maybe_confidence, round + 1
-        )
+        ends = self._is_last and round + 1 == self._round
+        weak = _level(1 - self._rules.maybe_confidence, round + 1, ends=ends)
+        return _level(1 - self._rules.confidence, round + 1, ends=ends), weak
 
     def visit(self, task: Task) -> Job:
         """The job as one visit runs it: with a share of its runs, and in the first round one to warm up."""
@@ -200,7 +201,7 @@ class Rounds:
 
     def more(self) -> list[VersionSlot]:
         """The next round, of what is not settled; empty where there is nothing, or no time."""
-        if not self.is_sequential or self._round >= LOOKS[-1]:
+        if not self.is_sequential or self._is_last:
             return []
         if self._round in LOOKS:
             self._look()
@@ -209,9 +210,12 @@ class Rounds:
         measured = sum(
             any((version.checksum, key) not in self.shares for key in self.jobs) for version in self._versions
         )
-        if not self.open or self._spent + needed > self._budget * measured:
+        left = self._budget * measured - self._spent
+        if not self.open or needed > left:
             return []
         self._round += 1
+        # What ends by its time, whatever it says, spends at its end what is left of the level.
+        self._is_last = 2 * needed > left or self._round == LOOKS[-1]
         made: list[VersionSlot] = []
         for version in self._rng.sample(self._versions, len(self._versions)):
             jobs = [job for key, job in self.jobs.items() if (version.checksum, key) in self.open]
@@ -302,8 +306,8 @@ class Rounds:
 
 
 @lru_cache(maxsize=256)
-def _level(alpha: float, rounds: int) -> float:
+def _level(alpha: float, rounds: int, *, ends: bool) -> float:
     from perun.models.two_samples.sequential import nominal_levels
 
     sizes = [*(look for look in LOOKS if look < rounds), rounds]
-    return nominal_levels(alpha, sizes, LOOKS[-1], SPENDING)[-1]
+    return nominal_levels(alpha, sizes, LOOKS[-1], SPENDING, ends=ends)[-1]
