@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, T
 from perun.core.errors import NoProfile as NoProfile
 from perun.core.process.command import Command as Command
 from perun.core.process.command import Run as Run
+from perun.plugin.suites import BenchmarkRound as BenchmarkRound
+from perun.plugin.suites import BenchmarkValue as BenchmarkValue
+from perun.plugin.suites import Harness as Harness
+from perun.plugin.suites import HarnessContext as HarnessContext
+from perun.plugin.suites import NamedBenchmark as NamedBenchmark
+from perun.plugin.suites import SuiteProgram as SuiteProgram
+from perun.plugin.suites import ToolOutput as ToolOutput
 from perun.plugin.versions import FileDiff as FileDiff
 from perun.plugin.versions import KeptCopy as KeptCopy
 from perun.plugin.versions import MajorVersion as MajorVersion

@@ -22,6 +22,7 @@ FAMILIES: Mapping[str, str] = {
     "check": "check",
     "workload": "workload generator",
     "vcs": "version control system",
+    "harness": "harness",
 }
 """Families of plugins: the folder (and package) that holds them, and what one of them is called."""
 
@@ -111,6 +112,7 @@ METHODS: Mapping[str, str] = {
     "view": "render",
     "check": "compare",
     "workload": "generate",
+    "harness": "round",
 }
 """The one method of each family of plugins; a version control system is a class of methods."""
 

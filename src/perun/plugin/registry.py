@@ -23,6 +23,7 @@ GROUPS: Mapping[str, str] = {
     "check": "perun.checks",
     "workload": "perun.workloads",
     "vcs": "perun.vcs",
+    "harness": "perun.harnesses",
 }
 """The group of entry points of each family."""
 

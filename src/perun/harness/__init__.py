@@ -1,0 +1,1 @@
+"""Harnesses: what finds, builds and runs the named benchmarks of a project."""

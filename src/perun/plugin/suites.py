@@ -1,0 +1,139 @@
+"""The contract of harnesses: what finds, builds and runs the named benchmarks of a project, as `go test -bench`
+does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class NamedBenchmark(NamedTuple):
+    """One benchmark of a suite.
+
+    :param name: unique among those with the same parameters, e.g. `parser.BenchmarkParse`. :param parameters:
+        as one text, e.g. `size=10`; empty without any. Those of one name are a family.
+    """
+
+    name: str
+    parameters: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.parameters}".rstrip()
+
+
+class SuiteProgram(NamedTuple):
+    """What was built of a working copy, and is started for each round.
+
+    :param argv: the words that start it, the first one absolute or found on the path. :param folder: where it
+        runs. :param name: tells it from the others of the suite. :param data: what its harness has to know.
+    """
+
+    argv: tuple[str, ...]
+    folder: Path
+    name: str = ""
+    data: Mapping[str, Any] = MappingProxyType({})
+
+
+class BenchmarkValue(NamedTuple):
+    """What a round measured of a benchmark by one metric, for one operation.
+
+    :param type: and :param subtype: and :param unit: as resources of profiles have them: `time`, empty, `s`
+        for times; `memory`, `allocated`, `B` and `memory`, `allocations`, empty for memory.
+    :param samples: finite, one at least, in the order of measuring. :param larger_is_better: as of a
+        throughput. :param is_count: whether it is counted, so that a run like the last one gives the same.
+    """
+
+    type: str
+    subtype: str
+    unit: str
+    samples: tuple[float, ...]
+    larger_is_better: bool = False
+    is_count: bool = False
+
+
+class BenchmarkRound(NamedTuple):
+    """What one round says of one benchmark.
+
+    :param iterations: operations of each sample. :param values: each metric once.
+    :param failure: why there are no values; empty where there are.
+    """
+
+    iterations: int
+    values: tuple[BenchmarkValue, ...]
+    failure: str = ""
+
+
+class ToolOutput(NamedTuple):
+    """What a program that ended has written. :param status: that of its exit, as a shell says it."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+class HarnessContext(NamedTuple):
+    """What a harness may use.
+
+    `run(argv, folder, environ)` runs a program to its end, in the environment of the user with these variables
+    besides; it raises :class:`~perun.core.errors.JobFailed` where the program cannot be started, whatever
+    stops it where it takes longer than there is time. `scratch` is an empty folder of each call. `seconds` are
+    those that the samples of one benchmark take in a round. `report` tells the progress, `note` one line to
+    the user.
+    """
+
+    run: Callable[[Sequence[str], Path, Mapping[str, str]], ToolOutput]
+    scratch: Path
+    seconds: float
+    report: Callable[[str, int, int], None]
+    note: Callable[[str], None]
+
+
+class Harness(Protocol[P_contra]):
+    """Runs the named benchmarks of a project.
+
+    `command` is what its users type, e.g. `go test -bench`; profiles have it as their command, the name of
+    the benchmark as its arguments, and the parameters as its workload. Of `name`, `help` and `Params` see
+    :class:`perun.plugin.api.Plugin`.
+
+    It raises :class:`~perun.core.errors.CollectorUnavailable` where a tool is missing, and
+    :class:`~perun.core.errors.JobFailed` where one fails.
+    """
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    command: ClassVar[str]
+    Params: ClassVar[type]
+
+    def detect(self, folder: Path) -> Sequence[str]:
+        """The files below the folder that define benchmarks of this harness, relative to it, a few hundred at
+        most; none where the project has none. Files are only read, nothing runs."""
+        ...
+
+    def build(self, folder: Path, params: P_contra, ctx: HarnessContext) -> Sequence[SuiteProgram]:
+        """Build the benchmarks of the working copy in `folder`, in it or in `ctx.scratch`, which stays as long
+        as the programs are used. What the project itself needs was built before, as it is configured."""
+        ...
+
+    def list(
+        self, program: SuiteProgram, params: P_contra, ctx: HarnessContext
+    ) -> Sequence[NamedBenchmark]:
+        """The benchmarks of the program, in its order; as far as the harness can tell, without measuring."""
+        ...
+
+    def round(
+        self,
+        program: SuiteProgram,
+        iterations: Mapping[NamedBenchmark, int],
+        params: P_contra,
+        ctx: HarnessContext,
+    ) -> Mapping[NamedBenchmark, BenchmarkRound]:
+        """Measure each of the benchmarks once, in this order where the harness allows one, in processes that
+        are started for it.
+
+        :param iterations: operations of a sample; 0 to find how many take `ctx.seconds`, which the answer says.
+        """
+        ...
