@@ -118,9 +118,7 @@ class Harness(Protocol[P_contra]):
         as the programs are used. What the project itself needs was built before, as it is configured."""
         ...
 
-    def list(
-        self, program: SuiteProgram, params: P_contra, ctx: HarnessContext
-    ) -> Sequence[NamedBenchmark]:
+    def list(self, program: SuiteProgram, params: P_contra, ctx: HarnessContext) -> Sequence[NamedBenchmark]:
         """The benchmarks of the program, in its order; as far as the harness can tell, without measuring."""
         ...
 
@@ -134,6 +132,6 @@ class Harness(Protocol[P_contra]):
         """Measure each of the benchmarks once, in this order where the harness allows one, in processes that
         are started for it.
 
-        :param iterations: operations of a sample; 0 to find how many take `ctx.seconds`, which the answer says.
+        :param iterations: operations of a sample; 0 to find how many take `ctx.seconds`: the answer says it.
         """
         ...
