@@ -14,7 +14,7 @@ from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.plugin.suites import HarnessContext
 
 _LEFT_OUT: Final = frozenset({
-    "node_modules", "target", "vendor", "build", "dist", "third_party", "__pycache__", "site-packages", "venv",
+    "node_modules", "target", "vendor", "build", "dist", "third_party", "__pycache__", "venv",
 })  # fmt: skip
 """Folders of what was built or belongs to others."""
 MOST_FOUND: Final = 300
@@ -25,7 +25,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def files_with(folder: Path, suffixes: tuple[str, ...], defines: Callable[[str, str], bool]) -> list[str]:
-    """The paths of the files that define benchmarks, relative to the folder, sorted, :data:`MOST_FOUND` at most.
+    """The paths of the files that define benchmarks, relative to the folder, sorted, some hundred at most.
 
     :param suffixes: of the names that are looked at. :param defines: whether a file with this relative path
         and this text does.

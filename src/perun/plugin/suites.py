@@ -1,5 +1,5 @@
-"""The contract of harnesses: what finds, builds and runs the named benchmarks of a project, as `go test -bench`
-does."""
+"""The contract of harnesses: what finds, builds and runs the named benchmarks of a project, as `go test
+-bench` does."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class ToolOutput(NamedTuple):
 class HarnessContext(NamedTuple):
     """What a harness may use.
 
-    `run(argv, folder, environ)` runs a program to its end, in the environment of the user with these variables
-    besides; it raises :class:`~perun.core.errors.JobFailed` where the program cannot be started, whatever
-    stops it where it takes longer than there is time. `scratch` is an empty folder of each call. `seconds` are
-    those that the samples of one benchmark take in a round. `report` tells the progress, `note` one line to
-    the user.
+    `run(argv, folder, environ)` runs a program to its end, in the environment of the user with these
+    variables besides; it raises :class:`~perun.core.errors.JobFailed` where the program cannot be started,
+    and ends the measuring where it takes longer than there is time. `scratch` is an empty folder of each
+    call. `seconds` are those that the samples of one benchmark take in a round. `report` tells the progress,
+    `note` one line to the user.
     """
 
     run: Callable[[Sequence[str], Path, Mapping[str, str]], ToolOutput]
@@ -114,8 +114,8 @@ class Harness(Protocol[P_contra]):
         ...
 
     def build(self, folder: Path, params: P_contra, ctx: HarnessContext) -> Sequence[SuiteProgram]:
-        """Build the benchmarks of the working copy in `folder`, in it or in `ctx.scratch`, which stays as long
-        as the programs are used. What the project itself needs was built before, as it is configured."""
+        """Build the benchmarks of the working copy in `folder`, in it or in `ctx.scratch`, which stays as
+        long as the programs are used. What the project itself needs was built before, as it is configured."""
         ...
 
     def list(self, program: SuiteProgram, params: P_contra, ctx: HarnessContext) -> Sequence[NamedBenchmark]:
