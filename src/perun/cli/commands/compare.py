@@ -11,13 +11,16 @@ from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import CommandOptions, with_options_of
 from perun.cli.session import Session
+from perun.core.errors import UsageError
 from perun.measurement.difference import Rules
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
 from perun.running.compare import compare as verb
 from perun.running.compare import plan as asked
 from perun.running.compare.instruments import FREE
-from perun.running.compare.plan import plan
+from perun.running.compare.plan import plan, plan_sides
+from perun.running.suite import suite as suites
+from perun.running.suite.programs import SuiteOptions
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,25 @@ class CompareMeasuringOptions(CommandOptions):
     )
     always: bool = param(False, help="Measure also where both sides are the same program and input.")
     seed: int | None = param(None, metavar="N", help=SEED)
+    suite: bool = param(False, help="Measure the named benchmarks of the project, in place of commands.")
+    benchmark: tuple[str, ...] = param(
+        (), metavar="PATTERN", help="Of a suite only the benchmarks of this shell pattern; may be repeated."
+    )
+    harness: str = param("", metavar="NAME", help="The harness of the suite, where there are several.")
+
+    @property
+    def suite_options(self) -> SuiteOptions | None:
+        """Which benchmarks of a suite are measured; None where commands are.
+
+        :raises UsageError: where an option of commands is given, too.
+        """
+        if not (self.suite or self.benchmark or self.harness):
+            return None
+        for option, value in (("--cmd", self.cmd), ("--args", self.args), ("--workload", self.workload),
+                              ("--duet", self.duet), ("--builds", self.builds > 1)):  # fmt: skip
+            if value:
+                raise UsageError(f"{option} does not go with --suite", "leave one of them out")
+        return SuiteOptions(self.harness, self.benchmark)
 
     def over(self, base: str | None, head: str | None, rules: Rules) -> asked.CompareOptions:
         """These options for the comparison of two revisions.
@@ -123,19 +145,27 @@ def compare(
     perun compare                              what my changes do to the job matrix
     perun compare -c ./prog -w input.txt       ... to one command
     perun compare v1.0 v2.0 --metric cpu --budget 300
+    perun compare --suite                      ... to each benchmark of the project
+    perun compare --benchmark '*Parse*' main   ... to some of them, against main
     """
     session: Session = ctx.obj
     rules = Rules.of(session.repository.config.section("degradation"))
     options = given.over(base, head, rules)
     destination = answer.destination
-    planned = plan(session.repository, options)
+    suite = given.suite_options
+    planned = (plan_sides if suite else plan)(session.repository, options)
     if planned.note:
         session.note(planned.note)
     words = ["compare", *(one for one in (base, head) if one)]
-    with answering(session, destination, words, progress="comparing", verbose=True) as (writer, bar):
-        outcome = verb.compare(
-            session.repository, planned, options, bar.update, bar.expect, note=session.note
-        )
+    with answering(session, destination, words, progress="comparing", verbose=not suite) as (writer, bar):
+        if suite:
+            outcome = suites.compare(
+                session.repository, planned, options, suite, bar.update, bar.expect, note=session.note
+            )
+        else:
+            outcome = verb.compare(
+                session.repository, planned, options, bar.update, bar.expect, note=session.note
+            )
         bar.close()
         writer.version(outcome.report)
     if outcome.interruption is not None:

@@ -168,6 +168,12 @@ _ROWS: Final[tuple[ConfigKey, ...]] = (
         example=[{"name": "time", "params": {"warmup": 3, "repeat": 10}}],
     ),
     ConfigKey(
+        "harnesses", KeyKind.UNITS, Scope.LOCAL, [],
+        "Harnesses of the suites of named benchmarks, for `perun compare --suite`; without them all that the "
+        "project has benchmarks of.",
+        example=[{"name": "go", "params": {"packages": "./..."}}],
+    ),
+    ConfigKey(
         "postprocessors", KeyKind.UNITS, Scope.LOCAL, [],
         "Postprocessors of each new profile, in this order; `perun postprocessby --help` lists them.",
         example=[{"name": "normalizer"}, {"name": "regression_analysis", "params": {"method": "full"}}],
@@ -303,6 +309,7 @@ RUNS: Final = (
     "args",
     "workloads",
     "collectors",
+    "harnesses",
     "postprocessors",
     "generators.workload",
     "degradation.collect_before_check",

@@ -136,14 +136,20 @@ def plan(repo: Repository, wanted: CompareOptions) -> ComparePlan:
     :raises NotTrusted: where the user has not said that he trusts the repository.
     :raises PerunError: where the job matrix is wrong.
     """
+    planned = plan_sides(repo, wanted)
+    cases = tuple(cases_of(repo, wanted))
+    for case in cases:
+        Run(case.job.cmd, case.job.args, case.workload).command()  # raises where it cannot be split
+    return planned._replace(cases=cases)
+
+
+def plan_sides(repo: Repository, wanted: CompareOptions) -> ComparePlan:
+    """As :func:`plan`, without anything that is measured of them."""
     # Looking for uncommitted changes runs the filters of the version control already.
     repo.require_trust("comparing versions")
     head = _head(repo, wanted.head)
     base, note = _base(repo, wanted.base, head)
-    cases = tuple(cases_of(repo, wanted))
-    for case in cases:
-        Run(case.job.cmd, case.job.args, case.workload).command()  # raises where it cannot be split
-    return ComparePlan(CompareSide("base", repo.vcs.get_minor_version_info(base)), head, cases, note)
+    return ComparePlan(CompareSide("base", repo.vcs.get_minor_version_info(base)), head, (), note)
 
 
 def _head(repo: Repository, revision: str | None) -> CompareSide:

@@ -1,0 +1,184 @@
+"""The suites of a project: which harnesses it has, what they build of a working copy, and their programs' runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from perun.core.errors import JobFailed, UsageError
+from perun.core.process.command import exit_status
+from perun.core.process.execution import Execution, Output
+from perun.core.process.layout import padding
+from perun.plugin.api import Report, Run
+from perun.plugin.loading import errors_of
+from perun.plugin.suites import (
+    BenchmarkRound,
+    HarnessContext,
+    NamedBenchmark,
+    SuiteProgram,
+    ToolOutput,
+)
+from perun.repository.copies import scratch_folder
+from perun.repository.jobs import PluginConfig, configured_unit, make_unit
+from perun.repository.repository import Repository
+from perun.running.compare.instruments import BudgetSpent
+from perun.running.run.pre_run import environment
+
+_KEY: Final = "harnesses"
+_LEAST: Final = 0.001
+"""Seconds that a program is given at least: 0 would be without a limit."""
+
+Seconds = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class SuiteOptions:
+    """Which benchmarks are measured.
+
+    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: shell patterns of which
+        a name with its parameters, or without, matches one; none for all. :ivar seconds: that the samples of
+        one benchmark take in a round.
+    """
+
+    harness: str = ""
+    patterns: tuple[str, ...] = ()
+    seconds: float = 0.01
+
+    def wants(self, benchmark: NamedBenchmark) -> bool:
+        """Whether the benchmark is measured."""
+        return not self.patterns or any(
+            fnmatchcase(name, pattern)
+            for name in (str(benchmark), benchmark.name)
+            for pattern in self.patterns
+        )
+
+
+def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginConfig]:
+    """The harnesses of the benchmarks in a folder: those that are configured, else those that find any.
+
+    :param wanted: the name of the only one.
+    :raises UsageError: where there is none. :raises PerunError: where a configured one is wrong.
+    """
+    entries = repo.config.get(_KEY) or []
+    configured = [configured_unit(repo.registry, "harness", entry) for entry in entries]
+    if wanted:
+        named = [unit for unit in configured if unit.name == wanted.replace("-", "_")]
+        return named or [make_unit(repo, "harness", wanted, {}, "--harness")]
+    names = repo.registry.names("harness")
+    found = configured or [
+        make_unit(repo, "harness", name, {}, name)
+        for name in names
+        if repo.registry.get("harness", name).detect(folder)
+    ]
+    if not found:
+        raise UsageError(
+            f"no benchmarks are found in {folder.name}: they would be those of {', '.join(names)}",
+            f"name the harness with --harness, or set it up: perun config set {_KEY} '[NAME]'",
+        )
+    return found
+
+
+class Suite:
+    """One harness of a project, as it is used on working copies.
+
+    :param rng: draws the environments of the programs. :ivar name: of the harness. :ivar command: what its
+        users type. :ivar together: whether one process measures all benchmarks of a round.
+    """
+
+    def __init__(self, repo: Repository, unit: PluginConfig, rng: Random, seconds: float) -> None:
+        self.name = unit.name
+        self.params = unit.params
+        self._repo = repo
+        self._harness: Any = repo.registry.get("harness", unit.name)
+        self.command: str = self._harness.command
+        self.together = bool(getattr(self._harness, "together", False))
+        self._rng = rng
+        self._seconds = seconds
+
+    def build(self, folder: Path, scratch: Path, report: Report, note: Callable[[str], None]) -> SuiteBuild:
+        """The programs of the working copy in the folder, with the names of their benchmarks.
+
+        :param scratch: an empty folder for what is built.
+        :raises PerunError: where they cannot be built, or two of them have a benchmark of one name.
+        """
+        with self._errors():
+            context = HarnessContext(self._runner(lambda: 0.0), scratch, self._seconds, report, note)
+            programs = self._harness.build(folder, self.params, context)
+        found: dict[NamedBenchmark, SuiteProgram] = {}
+        for number, program in enumerate(programs):
+            report(f"listing benchmarks of {program.name or self.name}", number, len(programs))
+            with self._context(lambda: 0.0, note) as context, self._errors():
+                names = self._harness.list(program, self.params, context)
+            for name in names:
+                if name in found:
+                    raise JobFailed(
+                        f"{self.command} has two benchmarks called {str(name)!r}",
+                        "give them different names, or choose one program in the parameters of the harness",
+                    )
+                found[name] = program
+        return SuiteBuild(folder, found)
+
+    def round(
+        self,
+        program: SuiteProgram,
+        iterations: Mapping[NamedBenchmark, int],
+        left: Seconds,
+        note: Callable[[str], None],
+    ) -> Mapping[NamedBenchmark, BenchmarkRound]:
+        """As of the harness, within the seconds that are left.
+
+        :raises BudgetSpent: where it takes longer. :raises PerunError: where it fails as a whole.
+        """
+        with self._context(left, note) as context, self._errors():
+            found: Mapping[NamedBenchmark, BenchmarkRound] = self._harness.round(
+                program, iterations, self.params, context
+            )
+        return found
+
+    @contextmanager
+    def _context(self, left: Seconds, note: Callable[[str], None]) -> Iterator[HarnessContext]:
+        with scratch_folder(self._repo) as scratch:
+            yield HarnessContext(
+                self._runner(left), scratch, self._seconds, lambda activity, done, total: None, note
+            )
+
+    def _errors(self) -> Any:
+        return errors_of(self._harness, f"the harness {self.name!r}", JobFailed)
+
+    def _runner(self, left: Seconds) -> Callable[[Sequence[str], Path, Mapping[str, str]], ToolOutput]:
+        """What runs a program of a harness, each time in an environment of another size."""
+        environ = environment(self._repo)
+
+        def run(argv: Sequence[str], folder: Path, own: Mapping[str, str]) -> ToolOutput:
+            seconds = left()
+            command = Run(shlex.join(argv), cwd=folder, environ={**environ, **own})
+            limit = max(seconds, _LEAST) if seconds else 0.0
+            with (
+                scratch_folder(self._repo) as scratch,
+                Execution(command, scratch, limit, output=Output.KEEP, end_group=True) as execution,
+            ):
+                execution.set_variable(*padding(self._rng))
+                sample = execution.record()
+                if sample.interruption is not None:
+                    raise sample.interruption
+                if sample.early:
+                    raise BudgetSpent
+                written = (
+                    execution.output(one).read_text("utf-8", "replace") for one in ("stdout", "stderr")
+                )
+                return ToolOutput(exit_status(sample.status), *written)
+
+        return run
+
+
+class SuiteBuild(NamedTuple):
+    """What was built of one working copy: its folder, and the program of each benchmark, in their order."""
+
+    folder: Path
+    programs: Mapping[NamedBenchmark, SuiteProgram]

@@ -1,0 +1,268 @@
+"""`perun compare --suite`: build both sides, measure the benchmarks in rounds, judge, store."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
+from perun.collect._common.runs import new_profile
+from perun.core.errors import PerunError, Terminated, UsageError
+from perun.core.wording import counted, plural
+from perun.history.check.report import Comparison, MethodResult
+from perun.measurement.comparable import drifted
+from perun.measurement.series import EXACT, Metric
+from perun.plugin.api import Report, Run, quiet, silent
+from perun.plugin.params import to_mapping
+from perun.profile.amounts import readable
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
+from perun.repository.copies import scratch_folder
+from perun.repository.jobs import Job, PluginConfig
+from perun.repository.repository import Repository
+from perun.running.compare.compare import (
+    METHOD,
+    CompareOutcome,
+    about_trial,
+    change_of,
+    report_of,
+    unlimited,
+    unmeasured,
+    unstored,
+)
+from perun.running.compare.decide import ARMS, BASE, HEAD
+from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, Folders, prepared
+from perun.running.compare.trial import store
+from perun.running.run.collecting import complete, describe_machine
+from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses
+from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, run
+
+LEAST_BUDGET: Final = 60.0
+EACH: Final = 3.0
+"""Seconds of each benchmark of a suite, where the user gives none for all of them together."""
+_SHOWN: Final = 8
+"""Names that a note lists at most."""
+
+
+def compare(
+    repo: Repository,
+    planned: ComparePlan,
+    options: CompareOptions,
+    wanted: SuiteOptions,
+    report: Report = silent,
+    expect: Callable[[float | None], None] = unlimited,
+    rng: random.Random | None = None,
+    note: Callable[[str], None] = quiet,
+) -> CompareOutcome:
+    """Measure the benchmarks of both sides in rounds, store what was measured, and judge it.
+
+    A benchmark that fails is told in a note, and the others go on. An interruption (Ctrl-C) ends it: what was
+    measured by then is judged as unknown, and not stored.
+
+    :param report: and :param expect: and :param note: as of :func:`perun.running.compare.compare.compare`.
+    :raises PerunError: where a side cannot be prepared, or has no benchmarks; nothing is stored then.
+    """
+    repo.require_trust("comparing versions")
+    rng = rng or random.Random()
+    comparisons: list[Comparison] = []
+    interruption: BaseException | None = None
+    begun = time.monotonic()
+    try:
+        with prepared(repo, planned.sides, 1, report, noise=True) as folders, ExitStack() as scratch:
+            units = harnesses(repo, folders[HEAD][0], wanted.harness)
+            for number, unit in enumerate(units):
+                suite = Suite(repo, unit, rng, wanted.seconds)
+                session = _Session(repo, planned, options, wanted, suite, scratch, rng)
+                builds = session.built(folders, report, note)
+                names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
+                budget = options.budget
+                if budget is None:
+                    budget = max(LEAST_BUDGET, EACH * sum(map(wanted.wants, names)))
+                else:
+                    budget = max(budget - (time.monotonic() - begun if number else 0), 0) / (
+                        len(units) - number
+                    )
+                comparison, interruption = session.compared(builds, budget, report, expect)
+                comparisons.append(comparison)
+                if interruption is not None:
+                    break
+    except (KeyboardInterrupt, Terminated) as problem:
+        interruption = problem
+    return CompareOutcome(report_of(repo, planned, comparisons), interruption)
+
+
+class _Session:
+    """One suite of both sides, measured in the same minutes."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        planned: ComparePlan,
+        options: CompareOptions,
+        wanted: SuiteOptions,
+        suite: Suite,
+        scratch: ExitStack,
+        rng: random.Random,
+    ) -> None:
+        self._id = uuid.uuid4().hex
+        self._repo = repo
+        self._plan = planned
+        self._options = options
+        self._wanted = wanted
+        self._suite = suite
+        self._scratch = scratch
+        self._rng = rng
+
+    def built(
+        self, folders: Folders, report: Report, note: Callable[[str], None]
+    ) -> Mapping[str, SuiteBuild]:
+        """The suite of each arm.
+
+        :raises UsageError: where none of the benchmarks is chosen. :raises PerunError: names the side whose
+            benchmarks cannot be built.
+        """
+        found: dict[str, SuiteBuild] = {}
+        for number, arm in enumerate(ARMS):
+            side = self._plan.head if arm == HEAD else self._plan.base
+            report(f"building the {self._suite.name} benchmarks of {side}", number, len(ARMS))
+            folder = folders[arm][0]
+            try:
+                scratch = self._scratch.enter_context(scratch_folder(self._repo))
+                found[arm] = self._suite.build(folder, scratch, report, note)
+            except PerunError as problem:
+                raise type(problem)(f"{side}: {problem.message}", problem.hint) from None
+        names = dict.fromkeys([*found[BASE].programs, *found[HEAD].programs])
+        if not any(map(self._wanted.wants, names)):
+            known = ", ".join(map(str, list(names)[:_SHOWN])) or "none"
+            what = f"none of the {self._suite.name} benchmarks matches {' '.join(self._wanted.patterns)!r}"
+            raise UsageError(
+                what if names else f"{self._suite.command} has no benchmarks here", f"there are: {known}"
+            )
+        return found
+
+    def compared(
+        self,
+        builds: Mapping[str, SuiteBuild],
+        budget: float,
+        report: Report,
+        expect: Callable[[float | None], None],
+    ) -> tuple[Comparison, BaseException | None]:
+        """What the rounds say, stored; and the exception that ended them."""
+        machine_state = describe_machine(self._repo)
+
+        def progress(trial: SuiteTrial, left: float) -> None:
+            settled = sum(not one.is_open for one in trial.trials)
+            report(f"{self._suite.command}: round {trial.rounds}", settled, len(trial.trials))
+            expect(left)
+
+        report(f"{self._suite.command}: finding how many iterations", 0, 0)
+        found = run(
+            self._suite, builds, self._wanted.wants, self._options.rules, budget, self._options.most_pairs,
+            self._wants, progress, self._rng,
+        )  # fmt: skip
+        case = self._case()
+        if not any(one.rounds for one in found.trials) and found.interruption is None:
+            return unmeasured(self._plan, case, _why_nothing(found)), None
+        abouts = {}
+        for one in found.trials:
+            one.trial.seconds = found.seconds
+            if one.trial.decisions:
+                abouts[one.benchmark] = about_trial(self._id, self._plan, one.trial, self._options)
+        if found.interruption is None:
+            state = {**machine_state, **found.speed.described()}
+            measured = [one for one in found.trials if one.benchmark in abouts]
+            for number, one in enumerate(measured):
+                report("storing the profiles", number, len(measured))
+                self._store(one, abouts[one.benchmark], state)
+        changes = [change_of(decision) for one in found.trials for decision in one.trial.decisions]
+        changes = [*_only_in_one(found), *changes]
+        about = {**next(iter(abouts.values()), {}), "pairs": found.rounds}
+        about = {key: about[key] for key in about if key not in ("levels", "noise")}
+        comparison = Comparison(
+            unstored(case, self._suite.name), None, self._plan.base.version,
+            (MethodResult(METHOD, tuple(changes)),), notes=tuple(_notes(found)), session=about,
+        )  # fmt: skip
+        return comparison, found.interruption
+
+    def _wants(self, metric: Metric) -> bool:
+        """Times and counts, or what the user names."""
+        names = self._options.metrics
+        if names == CompareOptions.metrics:
+            return (metric.type == "time" and not metric.subtype) or metric.type in EXACT
+        return any(name in (metric.type, metric.subtype, f"{metric.type}:{metric.subtype}") for name in names)
+
+    def _case(self, one: BenchmarkTrial | None = None) -> CompareCase:
+        name, parameters = one.benchmark if one else ("", "")
+        unit = PluginConfig(self._suite.name, self._suite.params)
+        return CompareCase(Job(self._suite.command, name, parameters, unit), ())
+
+    def _store(self, one: BenchmarkTrial, about: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        made = {side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides}
+        store(self._repo, self._plan.sides, made, about, int(time.time()))
+
+    def _profiles(self, one: BenchmarkTrial, side: str, state: Mapping[str, Any]) -> Iterator[Profile]:
+        """What was measured of one benchmark of a side: a profile of each type, that of times the last."""
+        job = self._case(one).job
+        metrics = list(one.trial.series)
+        types = sorted({metric.type for metric in metrics}, key=lambda kind: (kind == "time", kind))
+        for kind in types:
+            own = [metric for metric in metrics if metric.type == kind]
+            collector = self._suite.name if kind == types[-1] else f"{self._suite.name}.{kind}"
+            run_of = Run(job.cmd, job.args, job.workload)
+            params = {**to_mapping(self._suite.params), "iterations": one.iterations}
+            profile = new_profile(run_of, kind, {kind: own[0].unit}, collector, params)
+            profile.update_resources(list(_resources(own, one, side)))
+            if own[0].larger_is_better:
+                profile["header"]["larger_is_better"] = [own[0].uid]
+            yield complete(profile, job, state)
+
+
+def _resources(metrics: Sequence[Metric], one: BenchmarkTrial, side: str) -> Iterator[dict[str, Any]]:
+    for order, reading in enumerate(one.trial.readings(side), 1):
+        for metric in metrics:
+            resource = {"amount": reading.values[metric], "type": metric.type, "uid": metric.uid}
+            yield {**resource, "order": order, **({"subtype": metric.subtype} if metric.subtype else {})}
+
+
+def _only_in_one(found: SuiteTrial) -> Iterator[DegradationInfo]:
+    """What came and what went."""
+    for names, kind, where in (
+        (found.came, PerformanceChange.NotInBaseline, "target"),
+        (found.gone, PerformanceChange.NotInTarget, "baseline"),
+    ):
+        for name in names:
+            yield DegradationInfo(kind, str(name), "-", "-", "ratio", rule=f"only the {where} has it")
+
+
+def _why_nothing(found: SuiteTrial) -> str:
+    failed = [f"{one.benchmark}: {one.failure}" for one in found.trials if one.failure]
+    if failed:
+        return f"no benchmark could be measured: {_listed(failed)}"
+    if not found.trials:
+        return f"both sides have no benchmark in common: {len(found.came)} came, {len(found.gone)} went"
+    return f"{found.reason}, before one round was measured: give it more time with --budget"
+
+
+def _notes(found: SuiteTrial) -> Iterator[str]:
+    most, measured = found.rounds, [one for one in found.trials if one.rounds]
+    yield (
+        f"{plural(len(measured), 'benchmark')} in {plural(most, 'round')}, {readable(found.seconds, 's')}: each "
+        "is settled by itself, and a change is definite only among all of them (Benjamini-Hochberg)"
+    )
+    yield from found.notes
+    failed = [f"{one.benchmark} ({one.failure})" for one in found.trials if one.failure]
+    if failed:
+        yield f"not measured: {_listed(failed)}"
+    yield from drifted(found.speed.described())
+    undecided = sum(one.is_open for one in found.trials)
+    if found.reason and undecided and found.interruption is None:
+        what = counted(undecided, "benchmark is", "benchmarks are")
+        yield f"{found.reason}, and {what} undecided; --budget gives more time"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    rest = len(texts) - _SHOWN
+    return "; ".join(texts[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
