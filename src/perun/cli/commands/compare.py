@@ -157,7 +157,8 @@ def compare(
     if planned.note:
         session.note(planned.note)
     words = ["compare", *(one for one in (base, head) if one)]
-    with answering(session, destination, words, progress="comparing", verbose=not suite) as (writer, bar):
+    listed = not suite or destination.format not in ("text", "markdown")  # of hundreds, what did not change
+    with answering(session, destination, words, progress="comparing", verbose=listed) as (writer, bar):
         if suite:
             outcome = suites.compare(
                 session.repository, planned, options, suite, bar.update, bar.expect, note=session.note

@@ -199,8 +199,8 @@ class Reading(NamedTuple):
     profile: Profile | None = None
 
 
-class BudgetSpent(Exception):
-    """A run would have taken longer than the time that is left."""
+class BudgetSpent(BaseException):
+    """A run would have taken longer than the time that is left: no failure of what ran it, a plugin too."""
 
 
 class SideFailed(Exception):

@@ -1,4 +1,4 @@
-"""The suites of a project: which harnesses it has, what they build of a working copy, and their programs' runs."""
+"""The suites of a project: which harnesses it has, what these build of a working copy, and how that runs."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ Seconds = Callable[[], float]
 class SuiteOptions:
     """Which benchmarks are measured.
 
-    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: shell patterns of which
-        a name with its parameters, or without, matches one; none for all. :ivar seconds: that the samples of
-        one benchmark take in a round.
+    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: shell patterns, of
+        which a name with its parameters, or without, matches one; none for all.
+    :ivar seconds: that the samples of one benchmark take in a round.
     """
 
     harness: str = ""
@@ -52,11 +52,8 @@ class SuiteOptions:
 
     def wants(self, benchmark: NamedBenchmark) -> bool:
         """Whether the benchmark is measured."""
-        return not self.patterns or any(
-            fnmatchcase(name, pattern)
-            for name in (str(benchmark), benchmark.name)
-            for pattern in self.patterns
-        )
+        names = {str(benchmark), benchmark.name}
+        return not self.patterns or any(fnmatchcase(name, one) for name in names for one in self.patterns)
 
 
 def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginConfig]:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from perun.collect._common.runs import new_profile
 from perun.core.errors import PerunError, Terminated, UsageError
-from perun.core.wording import counted, plural
+from perun.core.wording import plural
 from perun.history.check.report import Comparison, MethodResult
 from perun.measurement.comparable import drifted
 from perun.measurement.series import EXACT, Metric
-from perun.plugin.api import Report, Run, quiet, silent
+from perun.plugin.api import Report, quiet, silent
 from perun.plugin.params import to_mapping
 from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -69,7 +68,7 @@ def compare(
     rng = rng or random.Random()
     comparisons: list[Comparison] = []
     interruption: BaseException | None = None
-    begun = time.monotonic()
+    spent = 0.0
     try:
         with prepared(repo, planned.sides, 1, report, noise=True) as folders, ExitStack() as scratch:
             units = harnesses(repo, folders[HEAD][0], wanted.harness)
@@ -82,10 +81,10 @@ def compare(
                 if budget is None:
                     budget = max(LEAST_BUDGET, EACH * sum(map(wanted.wants, names)))
                 else:
-                    budget = max(budget - (time.monotonic() - begun if number else 0), 0) / (
-                        len(units) - number
-                    )
+                    budget = max(budget - spent, 0) / (len(units) - number)
+                begun = time.monotonic()
                 comparison, interruption = session.compared(builds, budget, report, expect)
+                spent += time.monotonic() - begun
                 comparisons.append(comparison)
                 if interruption is not None:
                     break
@@ -200,7 +199,9 @@ class _Session:
         return CompareCase(Job(self._suite.command, name, parameters, unit), ())
 
     def _store(self, one: BenchmarkTrial, about: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        made = {side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides}
+        made: dict[str, list[Profile]] = {
+            side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides
+        }
         store(self._repo, self._plan.sides, made, about, int(time.time()))
 
     def _profiles(self, one: BenchmarkTrial, side: str, state: Mapping[str, Any]) -> Iterator[Profile]:
@@ -211,12 +212,12 @@ class _Session:
         for kind in types:
             own = [metric for metric in metrics if metric.type == kind]
             collector = self._suite.name if kind == types[-1] else f"{self._suite.name}.{kind}"
-            run_of = Run(job.cmd, job.args, job.workload)
-            params = {**to_mapping(self._suite.params), "iterations": one.iterations}
-            profile = new_profile(run_of, kind, {kind: own[0].unit}, collector, params)
-            profile.update_resources(list(_resources(own, one, side)))
+            header: dict[str, Any] = {"type": kind, "units": {kind: own[0].unit}}
             if own[0].larger_is_better:
-                profile["header"]["larger_is_better"] = [own[0].uid]
+                header["larger_is_better"] = [own[0].uid]
+            params = {**to_mapping(self._suite.params), "iterations": one.iterations}
+            profile = Profile({"header": header, "collector_info": {"name": collector, "params": params}})
+            profile.update_resources(list(_resources(own, one, side)))
             yield complete(profile, job, state)
 
 
@@ -247,10 +248,10 @@ def _why_nothing(found: SuiteTrial) -> str:
 
 
 def _notes(found: SuiteTrial) -> Iterator[str]:
-    most, measured = found.rounds, [one for one in found.trials if one.rounds]
+    measured = plural(sum(one.rounds > 0 for one in found.trials), "benchmark")
     yield (
-        f"{plural(len(measured), 'benchmark')} in {plural(most, 'round')}, {readable(found.seconds, 's')}: each "
-        "is settled by itself, and a change is definite only among all of them (Benjamini-Hochberg)"
+        f"{measured}, {plural(found.rounds, 'round')} at most, {readable(found.seconds, 's')}; a change is "
+        "definite only where it is so among all of them (Benjamini-Hochberg)"
     )
     yield from found.notes
     failed = [f"{one.benchmark} ({one.failure})" for one in found.trials if one.failure]
@@ -259,8 +260,7 @@ def _notes(found: SuiteTrial) -> Iterator[str]:
     yield from drifted(found.speed.described())
     undecided = sum(one.is_open for one in found.trials)
     if found.reason and undecided and found.interruption is None:
-        what = counted(undecided, "benchmark is", "benchmarks are")
-        yield f"{found.reason}, and {what} undecided; --budget gives more time"
+        yield f"{found.reason}, with {plural(undecided, 'benchmark')} undecided: --budget gives more time"
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """Rounds of a suite: each benchmark of both versions in turns, until each is settled or the time is over.
 
-Each benchmark is judged as a command is (:mod:`perun.running.compare.decide`). Of hundreds some differ by chance
-alone, so a change is definite only where its p-value is small enough among all of them (Benjamini and Hochberg);
-one that is not stays, and gets more rounds.
+Each benchmark is judged as a command is (:mod:`perun.running.compare.decide`). Of hundreds some differ by
+chance alone, so a change is definite only where its p-value is small enough among all of them (Benjamini and
+Hochberg); one that is not stays, and gets more rounds.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def run(
 def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, ends: bool = False) -> None:
     """See which benchmarks are settled.
 
-    What was settled stays as it is. A change of any other whose p-value is not small enough among those of all
-    is judged at the level at which it would be.
+    What was settled stays as it is. A change of any other whose p-value is not small enough among those of
+    all is judged at the level at which it would be.
 
     :param ends: no more rounds follow.
     """
@@ -196,8 +196,8 @@ class _Runner:
     def measure(
         self, trials: Sequence[BenchmarkTrial], wants: Callable[[Metric], bool], *, counted: bool
     ) -> None:
-        """One round of these benchmarks, in random order: of each one arm after the other, or of all where one
-        process measures them.
+        """One round of these benchmarks, in random order: of each one arm after the other, or of all where
+        one process measures them.
 
         :param counted: else it warms up, and finds the iterations.
         """

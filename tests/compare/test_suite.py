@@ -1,0 +1,181 @@
+"""`perun compare --suite`: benchmarks of a harness whose numbers a file of the version says: no clocks."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Any
+
+import pytest
+
+from perun.measurement.difference import Rules
+from perun.measurement.series import Metric
+from perun.measurement.verdict import is_change
+from perun.plugin.suites import NamedBenchmark
+from perun.running.compare.decide import ARMS, InterimPlan
+from perun.running.compare.instruments import Reading
+from perun.running.compare.trial import Trial
+from perun.running.suite.trial import BenchmarkTrial, look
+
+PROGRAM = """
+import json, random, sys
+costs = json.load(open("costs.json"))
+if len(sys.argv) == 1:
+    print("\\n".join(costs))
+for name in sys.argv[1:]:
+    if costs[name] is None:
+        print(json.dumps([name, 0, 0]))
+    else:
+        print(json.dumps([name, 4, costs[name] * random.gauss(1, 0.003)]))
+"""
+HARNESS = '''
+import json, sys
+from dataclasses import dataclass
+
+from perun.plugin.api import BenchmarkRound, BenchmarkValue, NamedBenchmark, SuiteProgram
+
+
+@dataclass(frozen=True)
+class Params:
+    pass
+
+
+class Made:
+    """Benchmarks of costs.json."""
+
+    name = "made"
+    help = "Measures what a file says."
+    command = "made bench"
+    Params = Params
+    together = True
+
+    def detect(self, folder):
+        return ["costs.json"] if (folder / "costs.json").is_file() else []
+
+    def build(self, folder, params, ctx):
+        return [SuiteProgram((sys.executable, "bench.py"), folder)]
+
+    def list(self, program, params, ctx):
+        names = ctx.run(program.argv, program.folder, {}).stdout.split("\\n")
+        return [self._named(name) for name in names if name]
+
+    def round(self, program, iterations, params, ctx):
+        names = {" ".join(filter(None, one)): one for one in iterations}
+        written = ctx.run([*program.argv, *names], program.folder, {}).stdout
+        return {names[name]: self._round(count, value)
+                for name, count, value in map(json.loads, written.splitlines())}
+
+    def _named(self, name):
+        return NamedBenchmark(*name.partition(" ")[::2])
+
+    def _round(self, count, value):
+        if not count:
+            return BenchmarkRound(0, (), "it refused")
+        counted = BenchmarkValue("memory", "allocations", "", (round(value / 1000),), is_count=True)
+        return BenchmarkRound(count, (BenchmarkValue("time", "", "s", (value,)), counted))
+
+
+PLUGIN = Made
+'''
+COSTS = {f"sort n={size}": 100.0 for size in (10, 100, 1000)} | {"parse": 1.0, "old": 1.0, "broken": None}
+
+
+@pytest.fixture
+def suite(project: Any) -> Any:
+    """Two versions: `parse` has become 5 % slower, `old` went, and `new` came."""
+    later = {name: cost for name, cost in COSTS.items() if name != "old"} | {"parse": 1.05, "new": 1.0}
+    for costs in (COSTS, later):
+        files = {"bench.py": PROGRAM, "costs.json": json.dumps(costs)}
+        project.git.commit("Change costs", files)
+    plugins = project.path / ".perun/plugins/harness"
+    plugins.mkdir(parents=True)
+    (plugins / "made.py").write_text(HARNESS)
+    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
+    return project
+
+
+def test_each_benchmark_has_a_verdict(suite: Any) -> None:
+    told = suite.perun("compare", "--suite", "--budget", "200", "HEAD~1", "HEAD")
+    assert told.code == 0, told.err
+    rows = [re.split("  +", line.strip(" |"))[:2] for line in told.out.splitlines()[2:]]
+    words = {row[1]: row[0] for row in rows if len(row) > 1}
+    assert words == {"parse": "Degradation", "new": "Not in Baseline", "old": "Not in Target"}
+    assert "broken (base: it refused)" in told.out
+    assert "4 benchmarks" in told.out and suite.leftovers == []
+
+
+def test_what_is_stored_says_the_same(suite: Any) -> None:
+    told = suite.perun("compare", "--suite", "--budget", "200", "--json", "HEAD~1", "HEAD").json
+    said = {
+        one["location"]: (one["result"], one["interval"])
+        for one in told["comparisons"][0]["changes"]
+        if one["location"] not in ("old", "new")
+    }
+    profiles = {(one["header"]["args"], one["header"]["workload"], one["header"]["type"])
+                for one in suite.registered("HEAD")}  # fmt: skip
+    kinds = ("memory", "time")
+    assert profiles == {("sort", f"n={n}", kind) for n in (10, 100, 1000) for kind in kinds} | {
+        ("parse", "", kind) for kind in kinds
+    }
+    assert all(one["header"]["cmd"] == "made bench" for one in suite.registered("HEAD"))
+    again = suite.perun("-v", "check", "diff", "--json", "HEAD~1", "HEAD").json
+    found = {
+        one["location"]: (one["result"], one["interval"])
+        for pair in again["comparisons"]
+        for one in pair["changes"]
+        if one["method"] == "hodges_lehmann_ratio"  # beside that of the manual
+    }
+    assert said == found and len(said) == 8
+
+
+def test_some_benchmarks_of_it(suite: Any) -> None:
+    told = suite.perun("-v", "compare", "--benchmark", "sort n=1*", "--budget", "200", "HEAD~1", "HEAD")
+    assert told.code == 0 and "No Change" in told.out
+    assert "sort n=1000" in told.out and "parse" not in told.out and "new" not in told.out
+    refused = suite.perun("compare", "--benchmark", "nothing", "HEAD~1", "HEAD")
+    assert refused.code == 2 and "matches 'nothing'" in refused.err and "sort n=10" in refused.err
+
+
+def test_what_does_not_go(suite: Any) -> None:
+    refused = suite.perun("compare", "--suite", "-c", "./prog")
+    assert refused.code == 2 and "--cmd does not go with --suite" in refused.err
+    unknown = suite.perun("compare", "--harness", "unknown", "HEAD~1", "HEAD")
+    assert unknown.code != 0 and "there is no harness 'unknown'" in unknown.err
+    (suite.path / ".perun/plugins/harness/made.py").unlink()
+    none = suite.perun("compare", "--suite", "HEAD~1", "HEAD")
+    assert none.code == 2 and "no benchmarks are found" in none.err
+    assert "perun config set harnesses" in none.err
+
+
+def _simulated(rng: random.Random, factors: list[float], rounds: int) -> list[BenchmarkTrial]:
+    found = []
+    for number, factor in enumerate(factors):
+        metric = Metric(f"b{number}", "time", "", "s", False)
+        one = BenchmarkTrial(NamedBenchmark(metric.uid), Trial("made"))
+        for _ in range(rounds):
+            own = dict(zip(ARMS, (1.0, factor, 1.0), strict=True))
+            values = {arm: level * rng.lognormvariate(0, 0.02) for arm, level in own.items()}
+            one.trial.pairs.append({arm: Reading({metric: value}) for arm, value in values.items()})
+        found.append(one)
+    return found
+
+
+def test_chance_among_many_is_no_change() -> None:
+    """Of 200 benchmarks, ten times, some p-values are small by chance alone."""
+    rng, looks, rules = random.Random(40), InterimPlan(10), Rules(threshold=0.001)
+    wrong, small = 0, 0
+    for _ in range(10):
+        trials = _simulated(rng, [1.0] * 200, 10)
+        look(trials, looks, rules, ends=True)
+        verdicts = [one.trial.decisions[0].verdict for one in trials]
+        wrong += any(map(is_change, verdicts))
+        small += sum(one.difference.p_value < 0.01 for one in verdicts)
+    assert not wrong and small > 8
+
+
+def test_a_change_among_many_is_found() -> None:
+    trials = _simulated(random.Random(41), [1.0] * 60 + [1.15], 20)
+    look(trials, InterimPlan(20), Rules())
+    changed = [one.benchmark.name for one in trials if is_change(one.trial.decisions[0].verdict)]
+    assert changed == ["b60"] and trials[-1].settled
