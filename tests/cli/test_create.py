@@ -11,12 +11,12 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 EVERY = [
-    *((family, ()) for family in ("collect", "postprocess", "view", "check", "workload")),
+    *((family, ()) for family in ("collect", "postprocess", "view", "check", "workload", "harness")),
     *((family, ("--legacy",)) for family in ("collect", "postprocess", "view", "check")),
 ]
 AS_PACKAGE = [*EVERY, ("fuzz-rules", ())]
 """Everything that can be created, with its options."""
-IN_THE_REPOSITORY = ("collect", "view--legacy")
+IN_THE_REPOSITORY = ("collect", "view--legacy", "harness")
 OF_PACKAGES = ("workload", "fuzz-rules")
 """What `make test` goes through, each kind in one of the two places; what is left out is made of the same."""
 every, every_package = (
@@ -63,6 +63,16 @@ def use(perun, family, name):
         unmeasured = ("--skip-coverage-testing", "--executions", "1", "--no-minimize", "-np")
         done = perun("fuzz", "-b", "cat", "-w", "seed.ini", "-o", "found", *unmeasured, "--json").json
         assert f"{name}.1" in [one["label"] for one in done["rules"]]
+    elif family == "harness":
+        program = Path("benches/quick")
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        repository = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "add", "benches"], check=True)
+        subprocess.run([*repository, "commit", "-q", "-m", "Add a benchmark"], check=True)
+        told = perun("compare", "--harness", name, "--budget", "1", "--json", "HEAD", "HEAD").json
+        assert [one["location"] for one in told["comparisons"][0]["changes"]] == ["quick"]
     else:
         perun("config", "set", "generators.workload", f"[{{id: mine, type: {stem}, base: 7, count: 3}}]")
         perun("config", "set", "cmds", "[echo]")

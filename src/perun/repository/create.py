@@ -24,6 +24,7 @@ FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     "view": ("View", "a view"),
     "check": ("Check", "a check"),
     "workload": ("Generator", "a workload generator"),
+    "harness": ("Harness", "a harness"),
     "fuzz-rules": ("Rules", "fuzzing rules"),
 }
 """What can be created: the end of the class's name, and what it is called."""
@@ -33,6 +34,7 @@ _USAGE: Final = {
     "view": "perun show 0@p {name}",
     "check": "perun config set degradation.strategies '[{{method: {stem}}}]'",
     "workload": "perun config set generators.workload '[{{id: {stem}s, type: {stem}}}]'",
+    "harness": "perun compare --harness {name}",
     "fuzz-rules": "perun fuzz -b ./app -w seed.ini -o results",
 }
 _RULES: Final = "fuzz-rules"
@@ -134,7 +136,7 @@ def as_package(request: PluginRequest, folder: Path) -> CreateResult:
     if not request.legacy:
         texts[source / "__init__.py"] = _rendered("package/init", values, request)
     texts[folder / "tests" / f"test_{request.stem}.py"] = _test(
-        request, values, {"path"} if request.family == "collect" else set()
+        request, values, {"path"} if request.family in ("collect", "harness") else set()
     )
     texts[folder / "pyproject.toml"] = _rendered("package/pyproject", values, request)
     texts[folder / "README.md"] = _rendered("package/readme", values, request)
@@ -208,9 +210,10 @@ def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = Tru
             f"{request.name!r} cannot be the name of {FAMILIES[request.family][1]}",
             "use letters and digits, with dashes or underscores between words, e.g. my-plugin",
         )
-    if request.legacy and request.family in ("workload", _RULES):
+    if request.legacy and request.family in ("workload", "harness", _RULES):
         raise UsageError(
-            "workload generators and fuzzing rules have a typed contract only", "leave --legacy out"
+            "workload generators, harnesses and fuzzing rules have a typed contract only",
+            "leave --legacy out",
         )
     if request.types and request.family not in _WITH_TYPES:
         kind = FAMILIES[request.family][1]
