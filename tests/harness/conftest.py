@@ -1,0 +1,40 @@
+"""What tests of harnesses share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from perun.core.errors import JobFailed
+from perun.plugin.suites import HarnessContext, ToolOutput
+
+MakeContext = Callable[..., HarnessContext]
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> MakeContext:
+    """Makes what a harness may use: it runs real programs, and each has an empty folder."""
+    numbers = itertools.count()
+
+    def run(argv: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ToolOutput:
+        try:
+            done = subprocess.run(
+                argv, cwd=folder, env={**os.environ, **environ}, capture_output=True, stdin=subprocess.DEVNULL,
+                text=True, errors="replace", timeout=120, check=False
+            )  # fmt: skip
+        except OSError as problem:
+            raise JobFailed(f"{argv[0]} cannot be started: {problem}") from None
+        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return ToolOutput(status, done.stdout, done.stderr)
+
+    def make(seconds: float = 0.005, note: Callable[[str], None] = print) -> HarnessContext:
+        scratch = tmp_path / f"scratch{next(numbers)}"
+        scratch.mkdir()
+        return HarnessContext(run, scratch, seconds, lambda *_: None, note)
+
+    return make
