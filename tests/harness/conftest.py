@@ -24,8 +24,8 @@ def context(tmp_path: Path) -> MakeContext:
     def run(argv: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ToolOutput:
         try:
             done = subprocess.run(
-                argv, cwd=folder, env={**os.environ, **environ}, capture_output=True, stdin=subprocess.DEVNULL,
-                text=True, errors="replace", timeout=120, check=False
+                argv, cwd=folder, env={**os.environ, **environ}, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, errors="replace", timeout=120, check=False
             )  # fmt: skip
         except OSError as problem:
             raise JobFailed(f"{argv[0]} cannot be started: {problem}") from None

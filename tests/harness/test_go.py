@@ -30,7 +30,7 @@ func work(b *testing.B, times int) {
 func BenchmarkWork(b *testing.B) { work(b, 100) }
 func BenchmarkWorkers(b *testing.B) { work(b, 1) }
 func BenchmarkSizes(b *testing.B) {
-    for _, name := range []string{"size=10", "mode=a b+c(x)/[y]|z"} {
+    for _, name := range []string{"size=10", "mode=a b+c(x)/[y]|{z}^$."} {
         b.Run(name, func(b *testing.B) {
             b.SetBytes(10); work(b, 2); b.ReportMetric(3.5, "hits/op")
         })
@@ -82,7 +82,8 @@ def test_each_benchmark_is_measured_at_its_number_of_operations(project: Path, c
     assert [program.name for program in programs] == ["", "inner", "tool"]
     found = [(program, GO.list(program, GoParams(), context())) for program in programs]
     assert [str(one) for _, names in found for one in names] == [
-        "BenchmarkWork", "BenchmarkWorkers", "BenchmarkSizes size=10", "BenchmarkSizes mode=a_b+c(x)/[y]|z",
+        "BenchmarkWork", "BenchmarkWorkers", "BenchmarkSizes size=10",
+        "BenchmarkSizes mode=a_b+c(x)/[y]|{z}^$.",
         "BenchmarkSizes deep/x-8", "BenchmarkFails", "BenchmarkSkips", "BenchmarkPanics", "BenchmarkPrints",
         "inner.BenchmarkRead", "tool.BenchmarkTool",
     ]  # fmt: skip
@@ -100,7 +101,8 @@ def test_each_benchmark_is_measured_at_its_number_of_operations(project: Path, c
     assert "index out of range" in failures["BenchmarkPanics"]
     values = {(one.type, one.subtype): one for one in rounds["BenchmarkSizes size=10"].values}
     assert list(values) == [
-        ("time", ""), ("printed", "MB/s"), ("printed", "hits/op"), ("memory", "allocated"), ("memory", "allocations"),
+        ("time", ""), ("printed", "MB/s"), ("printed", "hits/op"), ("memory", "allocated"),
+        ("memory", "allocations"),
     ]  # fmt: skip
     assert values["printed", "MB/s"].larger_is_better and not values["printed", "hits/op"].larger_is_better
     assert values["memory", "allocations"].samples == (2,)

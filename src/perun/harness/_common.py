@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,16 +13,20 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from perun.core.errors import CollectorUnavailable, JobFailed
-from perun.plugin.suites import HarnessContext
+from perun.plugin.suites import HarnessContext, SuiteProgram, ToolOutput
 
 _LEFT_OUT: Final = frozenset({
     "node_modules", "target", "vendor", "build", "dist", "third_party", "__pycache__", "venv",
 })  # fmt: skip
 """Folders of what was built or belongs to others."""
+_NOT_BUILT: Final = frozenset({"node_modules", "__pycache__", "venv"})
+"""Folders where no build puts programs."""
+_MOST_BUILT: Final = 200_000
 MOST_FOUND: Final = 300
 _MOST_LOOKED_AT: Final = 20_000
 _MOST_READ: Final = 1 << 20
 _LINES: Final = 10
+_SPECIAL: Final = re.compile(r"[\\.+*?()|\[{^$]")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -51,16 +57,51 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+def _files(
+    folder: Path, suffixes: tuple[str, ...], left_out: frozenset[str] = _LEFT_OUT, most: int = _MOST_LOOKED_AT
+) -> Iterator[Path]:
     looked_at = 0
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one not in _LEFT_OUT and not one.startswith("."))
+        folders[:] = sorted(one for one in folders if one not in left_out and not one.startswith("."))
         for name in sorted(names):
             looked_at += 1
-            if looked_at > _MOST_LOOKED_AT:
+            if looked_at > most:
                 return
             if name.endswith(suffixes):
                 yield Path(parent, name)
+
+
+def programs_of(
+    folder: Path, named: Sequence[str], marks: tuple[bytes, ...], what: str, ctx: HarnessContext
+) -> list[SuiteProgram]:
+    """The programs with benchmarks that the build of the project has made. They run in the folder.
+
+    :param named: their paths relative to the folder; where there are none, those below the folder are taken
+        that hold one of the marks. :param what: they were built with, for messages.
+    :raises JobFailed: where one that is named is no program; without any, the user is told.
+    """
+    for name in named:
+        if not os.access(folder / name, os.X_OK) or not (folder / name).is_file():
+            raise JobFailed(f"{name} is not a program in {folder}", "build it by `execute.pre_run`")
+    paths = [folder / name for name in named] or [
+        path for path in _files(folder, ("",), _NOT_BUILT, _MOST_BUILT) if _is_program_with(path, marks)
+    ]
+    if not paths:
+        ctx.note(f"no program in {folder} was built with {what}: build it by `execute.pre_run`, or name it")
+    return [SuiteProgram((str(path.absolute()),), folder, os.path.relpath(path, folder)) for path in paths]
+
+
+def _is_program_with(path: Path, marks: tuple[bytes, ...]) -> bool:
+    if ".so" in path.suffixes or not os.access(path, os.X_OK) or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return False
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return any(content.find(mark) >= 0 for mark in marks)
+    except OSError:
+        return False
 
 
 def needed(tool: str, hint: str) -> str:
@@ -90,6 +131,18 @@ def output_of(
         shown = ":\n" + "\n".join("  " + line for line in lines) if lines else ""
         raise JobFailed(f"{' '.join(argv)!r} ended with status {done.status}{shown}", hint)
     return done.stdout
+
+
+def exactly(text: str) -> str:
+    """The regular expression of tools in Go and C++ that matches this text alone. In those of POSIX `]` and
+    `}` may not be escaped; the former stands for itself, the latter safely in brackets."""
+    return "^" + _SPECIAL.sub(r"\\\g<0>", text).replace("}", "[}]") + "$"
+
+
+def why_not(done: ToolOutput) -> str:
+    """How a program ended, with the last line that it wrote."""
+    last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+    return ": ".join([f"it ended with status {done.status}", *last])
 
 
 def json_of(text: str, what: str) -> Any:

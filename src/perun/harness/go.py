@@ -35,10 +35,10 @@ _RESULT: Final = re.compile(r"(?<!\d)(\d+)((?:\t *\S+ \S+)+)$")
 _LONGEST_LINE: Final = 4000
 _REASON: Final = re.compile(r"^(panic: .*|fatal error: .*|--- (?:FAIL|SKIP): .*(?:\n {4}.*)?)", re.MULTILINE)
 _VERSION: Final = re.compile(r"go(\d+)\.(\d+)")
-_SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _HINT: Final = "apt-get install golang-go, or https://go.dev/doc/install"
 _UNITS: Final = {
-    "ns/op": ("time", "", "s"), "B/op": ("memory", "allocated", "B"), "allocs/op": ("memory", "allocations", "")
+    "ns/op": ("time", "", "s"), "B/op": ("memory", "allocated", "B"),
+    "allocs/op": ("memory", "allocations", ""),
 }  # fmt: skip
 _MOST_ITERATIONS: Final = 10**12
 _EXACT_SINCE: Final = (1, 24)
@@ -165,15 +165,15 @@ def _why(done: ToolOutput) -> str:
     if reason := _REASON.search(f"{done.stdout}\n{done.stderr}"):
         return " ".join(reason[0].removeprefix("--- ").split())
     if done.status:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        return ": ".join([f"it ended with status {done.status}", *last])
+        return common.why_not(done)
     return "it gave no result: it was skipped, or is not there any more"
 
 
 def _measuring(path: Sequence[str], length: str) -> tuple[str, ...]:
-    pattern = "/".join("^" + _SPECIAL.sub(r"\\\g<0>", part) + "$" for part in path)
+    pattern = "/".join(common.exactly(part) for part in path)
     return (
-        "-test.run=^$", f"-test.bench={pattern}", f"-test.benchtime={length}", "-test.count=1", "-test.benchmem"
+        "-test.run=^$", f"-test.bench={pattern}", f"-test.benchtime={length}", "-test.count=1",
+        "-test.benchmem",
     )  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def _defines(path: str, text: str) -> bool:
 
 def _modules(folder: Path, files: Sequence[str]) -> Iterator[Path]:
     """The folders of the modules that the files belong to; a module may begin above the folder."""
-    found = {}
+    found: dict[Path, None] = {}
     for file in files:
         parents = [folder / parent for parent in Path(file).parents]
         found[next((one for one in parents if (one / "go.mod").is_file()), folder)] = None
