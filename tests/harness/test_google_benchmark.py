@@ -91,7 +91,7 @@ def values_of(
 def test_it_finds_the_files_with_benchmarks(tmp_path: Path) -> None:
     (tmp_path / "first.cc").write_text(SOURCE)
     (tmp_path / "catch.cc").write_text('#include "catch2/catch.hpp"\nBENCHMARK("x") { return 1; };')
-    (tmp_path / "main.cc").write_text("#include <benchmark/benchmark.h>\nBENCHMARK_MAIN;")
+    (tmp_path / "main.cc").write_text("#include <benchmark/benchmark.h>\nBENCHMARK_MAIN();")
     assert HARNESS.detect(tmp_path) == ["first.cc"]
 
 

@@ -34,15 +34,12 @@ _RESULT: Final = re.compile(r"(?<!\d)(\d+)((?:\t *\S+ \S+)+)$")
 """The end of a line of benchmarks; what the benchmark prints may stand before it, or break the line there."""
 _LONGEST_LINE: Final = 4000
 _REASON: Final = re.compile(r"^(panic: .*|fatal error: .*|--- (?:FAIL|SKIP): .*(?:\n {4}.*)?)", re.MULTILINE)
-_VERSION: Final = re.compile(r"go(\d+)\.(\d+)")
 _HINT: Final = "apt-get install golang-go, or https://go.dev/doc/install"
 _UNITS: Final = {
     "ns/op": ("time", "", "s"), "B/op": ("memory", "allocated", "B"),
     "allocs/op": ("memory", "allocations", ""),
 }  # fmt: skip
 _MOST_ITERATIONS: Final = 10**12
-_EXACT_SINCE: Final = (1, 24)
-_EXACT_FROM: Final = 100
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,10 @@ class GoParams:
 class GoHarness:
     """Measures the benchmarks of Go packages.
 
-    Of what Go counts, only `allocs/op` is taken for exact, and only of 100 operations or more, built by Go
-    1.24 or newer. Go divides what the whole process allocates by the operations and rounds down: in 15 runs
-    of 100 operations `allocs/op` was the same each time; of 10 operations it was not, as allocations of the
-    runtime add to it. Maps of older versions allocate by a random seed: 63 or 64 times. `B/op` varies by
-    some hundred bytes a process with all versions.
+    What Go counts is not exact: it divides what the whole process allocates by the operations, and rounds
+    down. In 15 runs of the same program `B/op` varied by some hundred bytes a process. `allocs/op` of 100
+    operations and more was mostly the same, but 63 or 64 where a map was filled (before Go 1.24, by a random
+    seed), and 0 or 3 where a pool was used, as the garbage collector empties it when it comes.
     """
 
     name: ClassVar[str] = "go"
@@ -86,6 +82,8 @@ class GoHarness:
             listed = common.output_of(ctx, (go, "list", "-e", "-f", _TEST_FILES, *params.packages), module)
             files = [Path(line) for line in listed.splitlines() if line.startswith("/")]
             packages |= {file.parent: None for file in files if _DEFINITION.search(common.text_of(file))}
+        if not packages:
+            ctx.note(f"no package of {' '.join(params.packages)} has benchmarks")
         programs = []
         for number, package in enumerate(packages):
             name = _relative(package, folder)
@@ -93,9 +91,7 @@ class GoHarness:
             made = ctx.scratch / f"{number}.test"
             common.output_of(ctx, (go, "test", "-c", "-o", str(made), "."), package)
             if made.exists():
-                version = common.output_of(ctx, (go, "env", "GOVERSION"), package)
-                data = {"exact": _version(version) >= _EXACT_SINCE}
-                programs.append(SuiteProgram((str(made),), package, name, data))
+                programs.append(SuiteProgram((str(made),), package, name))
         return programs
 
     def list(self, program: SuiteProgram, params: GoParams, ctx: HarnessContext) -> Sequence[NamedBenchmark]:
@@ -125,15 +121,12 @@ class GoHarness:
             top = benchmark.name.removeprefix(program.name + "." if program.name else "")
             path = (top, *benchmark.parameters.split("/")) if benchmark.parameters else (top,)
             done = ctx.run((*program.argv, *_measuring(path, length)), program.folder, {})
-            rounds[benchmark] = parsed(done, bool(program.data.get("exact")))
+            rounds[benchmark] = parsed(done)
         return rounds
 
 
-def parsed(done: ToolOutput, exact: bool = False) -> BenchmarkRound:
-    """What one benchmark has measured; a failure where it has not.
-
-    :param exact: whether `allocs/op` is the same in each run.
-    """
+def parsed(done: ToolOutput) -> BenchmarkRound:
+    """What one benchmark has measured; a failure where it has not."""
     lines = [line.rstrip() for line in done.stdout.splitlines() if len(line) < _LONGEST_LINE]
     results = [found for line in lines if (found := _RESULT.search(line))]
     if done.status or not results:
@@ -141,11 +134,11 @@ def parsed(done: ToolOutput, exact: bool = False) -> BenchmarkRound:
     operations = int(results[-1][1][:20])
     if not 0 < operations <= _MOST_ITERATIONS:
         return BenchmarkRound(0, (), f"it says that it ran {operations} operations")
-    values = tuple(_values(results[-1][2], exact and operations >= _EXACT_FROM))
+    values = tuple(_values(results[-1][2]))
     return BenchmarkRound(operations, values) if values else BenchmarkRound(0, (), "it measured nothing")
 
 
-def _values(text: str, exact: bool) -> Iterator[BenchmarkValue]:
+def _values(text: str) -> Iterator[BenchmarkValue]:
     measured: dict[str, float] = {}
     for field in text.split("\t")[1:]:
         amount, unit = field.split()
@@ -157,8 +150,7 @@ def _values(text: str, exact: bool) -> Iterator[BenchmarkValue]:
         if math.isfinite(value):
             type_, subtype, own = _UNITS.get(unit, ("printed", unit, unit))
             sample = value / 1e9 if unit == "ns/op" else value
-            rate, counted = unit.endswith("/s"), unit == "allocs/op" and exact
-            yield BenchmarkValue(type_, subtype, own, (sample,), larger_is_better=rate, is_count=counted)
+            yield BenchmarkValue(type_, subtype, own, (sample,), larger_is_better=unit.endswith("/s"))
 
 
 def _why(done: ToolOutput) -> str:
@@ -213,11 +205,6 @@ def _relative(package: Path, folder: Path) -> str:
         raise JobFailed(f"the package in {package} is not in {folder}", "name packages of the project")
     found = package.resolve().relative_to(real).as_posix()
     return "" if found == "." else found
-
-
-def _version(text: str) -> tuple[int, int]:
-    found = _VERSION.match(text.strip())
-    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 PLUGIN = GoHarness

@@ -22,8 +22,8 @@ from perun.plugin.suites import (
 )
 
 _SUFFIXES: Final = (".cc", ".cpp", ".cxx", ".c++", ".C", ".cu", ".h", ".hpp")
-_INCLUDES: Final = re.compile(r"^\s*#\s*include\s*[<\"]benchmark/benchmark\.h[>\"]", re.MULTILINE)
-_REGISTERS: Final = re.compile(r"\bBENCHMARK(?:_[A-Z0-9_]+)?\s*\(|\bRegisterBenchmark\s*\(")
+_INCLUDES: Final = re.compile(r"^\s*#\s*include\s*[<\"]benchmark/\w+\.h[>\"]", re.MULTILINE)
+_REGISTERS: Final = re.compile(r"\bBENCHMARK(?!_MAIN\b)(?:_[A-Z0-9_]+)?\s*\(|\bRegisterBenchmark\s*\(")
 _MARKS: Final = (b"--benchmark_filter", b"libbenchmark.so")
 _PARAMETER: Final = re.compile(r"-?\d[\w.+-]*|\w+:(?!:).*|real_time|process_time|manual_time")
 _NANOSECONDS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
