@@ -42,6 +42,7 @@ from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, run
 LEAST_BUDGET: Final = 60.0
 EACH: Final = 3.0
 """Seconds of each benchmark of a suite, where the user gives none for all of them together."""
+_OF_MEMORY: Final = ("allocated", "allocations")
 _SHOWN: Final = 8
 """Names that a note lists at most."""
 
@@ -187,10 +188,11 @@ class _Session:
         return comparison, found.interruption
 
     def _wants(self, metric: Metric) -> bool:
-        """Times and counts, or what the user names."""
+        """Times and counts, those of memory also where they vary; or what the user names."""
         names = self._options.metrics
         if names == CompareOptions.metrics:
-            return (metric.type == "time" and not metric.subtype) or metric.type in EXACT
+            is_time = metric.type == "time" and not metric.subtype
+            return is_time or metric.type in EXACT or metric.subtype in _OF_MEMORY
         return any(name in (metric.type, metric.subtype, f"{metric.type}:{metric.subtype}") for name in names)
 
     def _case(self, one: BenchmarkTrial | None = None) -> CompareCase:
@@ -212,9 +214,10 @@ class _Session:
         for kind in types:
             own = [metric for metric in metrics if metric.type == kind]
             collector = self._suite.name if kind == types[-1] else f"{self._suite.name}.{kind}"
-            header: dict[str, Any] = {"type": kind, "units": {kind: own[0].unit}}
-            if own[0].larger_is_better:
-                header["larger_is_better"] = [own[0].uid]
+            units = {f"{kind} ({one.subtype})" if one.subtype else kind: one.unit for one in own}
+            header: dict[str, Any] = {"type": kind, "units": units}
+            if better := [one.subtype or one.uid for one in own if one.larger_is_better]:
+                header["larger_is_better"] = better
             params = {**to_mapping(self._suite.params), "iterations": one.iterations}
             profile = Profile({"header": header, "collector_info": {"name": collector, "params": params}})
             profile.update_resources(list(_resources(own, one, side)))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Final
 
 import numpy as np
 
@@ -63,8 +64,9 @@ class BenchmarkTrial:
     def _values(self, round: BenchmarkRound, wants: Callable[[Metric], bool]) -> dict[Metric, float]:
         name, found = str(self.benchmark), {}
         for one in round.values:
-            counted = one.type in EXACT
-            metric = Metric(name, one.type, one.subtype, one.unit, counted, one.larger_is_better)
+            # What is read of a stored type that is counted has no noise: this one may have.
+            kind = PRINTED if one.type in EXACT and not one.is_count else one.type
+            metric = Metric(name, kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
             if wants(metric):
                 found[metric] = median(one.samples)
         return found
@@ -91,6 +93,8 @@ class SuiteTrial:
     interruption: BaseException | None = None
 
 
+PRINTED: Final = "printed"
+"""Type of what a benchmark tells in a unit of its own: it may vary by anything, and nobody waits for it."""
 Progress = Callable[[SuiteTrial, float], None]
 """Gets the trial after each round, and the seconds that are left."""
 
@@ -175,7 +179,8 @@ def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, 
             if is_change(found.verdict) and p_value > alpha:
                 metric = {found.metric: series[found.metric]}
                 decisions[place] = decide(metric, looks, strict, ends=ends)[0]
-        one.settled = bool(decisions) and all(found.settled for found in decisions)
+        leading = [found for found in decisions if found.metric.type != PRINTED] or decisions
+        one.settled = bool(leading) and all(found.settled for found in leading)
 
 
 class _Runner:
