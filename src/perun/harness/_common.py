@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from perun.core.errors import CollectorUnavailable, JobFailed
+from perun.plugin.params import param
 from perun.plugin.suites import HarnessContext, SuiteProgram, ToolOutput
 
 _LEFT_OUT: Final = frozenset({
@@ -28,6 +29,14 @@ _MOST_READ: Final = 1 << 20
 _LINES: Final = 10
 _SPECIAL: Final = re.compile(r"[\\.+*?()|\[{^$]")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_MISSING: Final = """\
+import importlib.util, sys
+print(*[name for name in sys.argv[1:] if importlib.util.find_spec(name) is None])"""
+_WITH_MODULES: Final = """\
+import os, sys
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [sys.argv[1], os.environ.get("PYTHONPATH")]))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"""
+"""Puts folders in front of the search path, whatever that of the user is."""
 
 
 def files_with(folder: Path, suffixes: tuple[str, ...], defines: Callable[[str, str], bool]) -> list[str]:
@@ -154,3 +163,69 @@ def json_of(text: str, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise JobFailed(f"{what} wrote no JSON: {problem}", "is this version of it supported?") from None
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """The last line of what a program wrote that says something, as a reason; empty without any."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:most] if lines else ""
+
+
+# -- programs in Python, which run with the Python of their project
+
+
+def python_param() -> Any:
+    """The parameter `python` of harnesses of Python."""
+    return param(
+        "",
+        metavar="<path>",
+        help="Run the benchmarks with this Python. By default it is `.venv/bin/python` of the working copy, "
+        "or else `python3` of the PATH.",
+    )
+
+
+def path_param() -> Any:
+    """The parameter `path` of harnesses of Python."""
+    return param(
+        (),
+        metavar="<folder>",
+        help="Look for modules in this folder of the working copy first, as in `src`; may be given several "
+        "times. Without it the project is the one that is installed.",
+    )
+
+
+def python_of(folder: Path, given: str, modules: Mapping[str, str], ctx: HarnessContext) -> str:
+    """The absolute path of the Python of a project.
+
+    :param given: what the user names: a path relative to the folder, or a program on the PATH; may be empty.
+    :param modules: that it must have, to the names by which they are installed.
+    :raises CollectorUnavailable: where there is no such Python, or a module is missing.
+    """
+    own = folder / ".venv" / "bin" / "python"
+    name = given or (str(own) if os.access(own, os.X_OK) else "python3")
+    found = shutil.which(str(folder / name) if os.sep in name else name)
+    if found is None:
+        raise CollectorUnavailable(f"there is no Python {name!r}", "name one by the parameter `python`")
+    python = str(Path(found).absolute())  # a link of a virtual environment is not followed
+    missing = [modules[one] for one in output_of(ctx, (python, "-c", _MISSING, *modules), folder).split()
+               if one in modules]  # fmt: skip
+    if missing:
+        what = " and ".join(missing)
+        raise CollectorUnavailable(
+            f"{python} has no {what}",
+            f"install it by `{python} -m pip install {' '.join(missing)}`, or name another Python by the "
+            "parameter `python`",
+        )
+    return python
+
+
+def python_words(python: str, folder: Path, path: Sequence[str]) -> tuple[str, ...]:
+    """What starts a Python that looks for modules in these folders of a working copy first."""
+    if not path:
+        return (python,)
+    return (python, "-c", _WITH_MODULES, os.pathsep.join(str(folder / one) for one in path))
+
+
+def copy_of(name: str, scratch: Path) -> Path:
+    """The copy of a script that lies here, beside nothing that a project could import by mistake."""
+    return Path(shutil.copy(Path(__file__).with_name(name), scratch))

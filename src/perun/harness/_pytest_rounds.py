@@ -1,0 +1,142 @@
+"""Lists the tests with benchmarks, or measures some, in the Python of their project (3.9 or newer).
+
+It is a script: `rounds.py REQUEST` starts pytest with a plugin that keeps the tests and the order of the
+request, and has each benchmark measured by a sample of a fixed number of iterations. pytest-benchmark has no
+option for that: `benchmark(function)` becomes `benchmark.pedantic(function, rounds=1, iterations=N)`, with
+one round before that warms up. What a test measures by `benchmark.pedantic` itself keeps its rounds, and its
+iterations where it has a `setup`, or the request says none.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_OPTIONS = (
+    "-q", "-p", "no:cacheprovider", "--rootdir=.", "--maxfail=0", "--continue-on-collection-errors",
+    "--benchmark-only", "--benchmark-enable",
+)  # fmt: skip
+_OF_OTHERS = {"xdist": ("-n0", "--dist=no"), "pytest_cov": ("--no-cov",)}
+"""Plugins that the configuration of a project may start, and that benchmarks cannot have beside them."""
+_MOST = 10**9
+
+
+class Rounds:
+    """The plugin of pytest. `answer` has the names of the benchmarks, and why some have failed."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.seconds = float(request["seconds"])
+        self.chosen: dict[str, int] = dict(request["chosen"])
+        self.answer: dict[str, Any] = {"names": [], "failures": {}, "problems": []}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Keep the tests that have a benchmark and are wanted, in the order of the request."""
+        items[:] = [one for one in items if "benchmark" in getattr(one, "fixturenames", ())]
+        if self.chosen:
+            place = {name: number for number, name in enumerate(self.chosen)}
+            items[:] = sorted(
+                (one for one in items if one.nodeid in place), key=lambda one: place[one.nodeid]
+            )
+        for one in items:
+            parameters = one.callspec.id if hasattr(one, "callspec") else ""
+            name, end = one.nodeid, f"[{parameters}]"
+            is_whole = not parameters or not name.endswith(end)
+            self.answer["names"].append([name, ""] if is_whole else [name[: -len(end)], parameters])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_machine_info(self) -> dict[str, Any]:
+        """Nothing: to find out about the processor takes longer than most rounds."""
+        return {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_commit_info(self) -> dict[str, Any]:
+        """Nothing: it would run git."""
+        return {}
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Note a file that cannot be imported."""
+        if report.failed:
+            self.answer["problems"].append(f"{report.nodeid}: {_reason(report)}")
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note a test that fails, or is skipped, in any of its phases."""
+        if report.failed or report.skipped:
+            self.answer["failures"].setdefault(report.nodeid, _reason(report))
+
+    def fix(self) -> None:
+        """Let the fixture run as many iterations as the request says."""
+        fixture = importlib.import_module("pytest_benchmark.fixture").BenchmarkFixture
+        called, pedantic = fixture.__call__, fixture.pedantic
+        signature = inspect.signature(pedantic)
+
+        @functools.wraps(called)
+        def call(own: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+            if not own.enabled:
+                return called(own, function, *args, **kwargs)
+            number, warmups = self.chosen.get(own.fullname, 0), 1
+            if not number:
+                number, warmups = self._calibrated(lambda: function(*args, **kwargs)), 0
+            return pedantic(
+                own, function, args=args, kwargs=kwargs, rounds=1, warmup_rounds=warmups, iterations=number
+            )
+
+        @functools.wraps(pedantic)
+        def with_setup(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs).arguments
+            number = self.chosen.get(given["self"].fullname, 0)
+            if number and not given.get("setup"):
+                given["iterations"] = number
+            return pedantic(**given)
+
+        fixture.__call__, fixture.pedantic = call, with_setup
+
+    def _calibrated(self, function: Any) -> int:
+        number = 1
+        while True:
+            started = time.perf_counter()
+            for _ in range(number):
+                function()
+            taken = time.perf_counter() - started
+            if taken >= self.seconds / 10 or number >= _MOST:
+                return max(1, round(number * self.seconds / taken))
+            number *= 10
+
+
+def _reason(report: Any) -> str:
+    said = report.longrepr
+    if isinstance(said, tuple):  # of what is skipped: file, line and reason
+        return "skipped: " + str(said[2]).replace("Skipped: ", "", 1)
+    crash = getattr(said, "reprcrash", None)
+    text = str(crash.message if crash else said)
+    return next((line.strip()[:300] for line in text.splitlines() if line.strip()), "it failed")
+
+
+def main(file: str) -> int:
+    """Do what a request says: `files` with tests, `chosen` pairs of the name of a test and its iterations,
+    none to list them all, `json` for what pytest-benchmark writes and `out` for the answer."""
+    request = json.loads(Path(file).read_text())
+    sys.path[0] = os.getcwd()  # as `python -m pytest` does
+    rounds = Rounds(request)
+    rounds.fix()
+    options = [*_OPTIONS, f"--benchmark-storage=file://{request['scratch']}"]
+    for name, more in _OF_OTHERS.items():
+        options += more if importlib.util.find_spec(name) else ()
+    options += [f"--benchmark-json={request['json']}"] if request["chosen"] else ["--collect-only"]
+    status = pytest.main([*options, *request["files"]], plugins=[rounds])
+    Path(request["out"]).write_text(json.dumps(rounds.answer))
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
