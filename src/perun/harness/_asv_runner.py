@@ -241,15 +241,18 @@ def _times(
 
 def _calibrated(sample: Callable[[int], float], seconds: float) -> int:
     number, at_first = 1, 0.0
-    while True:
+    while number < _MOST:
         started = time.perf_counter()
         taken = sample(number)
         whole = time.perf_counter() - started
         at_first = at_first or whole  # with setup, which is not repeated
         taken = max(taken, whole - at_first)  # a clock that a suite brings may stand still
-        if taken >= seconds / 10 or number >= _MOST:
-            return max(1, round(number * seconds / taken)) if taken else number
+        if seconds / 10 <= taken < seconds * 10:
+            taken = min(taken, sample(number) or taken)  # another program may have had the processor
+        if taken >= seconds / 10:
+            return max(1, round(number * seconds / taken))
         number *= 10
+    return number
 
 
 def _time(

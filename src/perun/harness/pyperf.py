@@ -85,11 +85,11 @@ class PyperfHarness:
                 said[benchmark] = BenchmarkRound(0, (), "the script does not have it")
                 continue
             file = ctx.scratch / f"{number}.json"
-            options = ["--worker", f"--worker-task={tasks[benchmark]}", "--values=1", f"--output={file}"]
+            options = ["--worker", f"--worker-task={tasks[benchmark]}", f"--output={file}"]
             if loops:
-                options += [f"--loops={loops}", "--warmups=1"]
-            else:
-                options += ["--calibrate-loops", f"--min-time={ctx.seconds:f}", "--warmups=0"]
+                options += [f"--loops={loops}", "--warmups=1", "--values=1"]
+            else:  # two values, as the first may have waited for the processor
+                options += ["--calibrate-loops", f"--min-time={ctx.seconds:f}", "--warmups=0", "--values=2"]
             done = ctx.run((*program.argv, *options), program.folder, {})
             if done.status or not file.exists():
                 why = common.shortened(done.stderr) or common.shortened(done.stdout)
@@ -104,8 +104,12 @@ def _tasks(program: SuiteProgram, ctx: HarnessContext) -> dict[NamedBenchmark, i
     *words, script = program.argv
     file = ctx.scratch / "names.json"
     common.output_of(ctx, (*words, program.data["names"], script, str(file)), program.folder, hint=_HINT)
-    names = common.json_of(file.read_text(encoding="utf-8"), script) if file.exists() else []
-    return {NamedBenchmark(one): number for number, one in reversed([*enumerate(names)])}
+    if not file.exists():
+        raise JobFailed(f"{program.name} ended before it named its benchmarks", _HINT)
+    tasks: dict[NamedBenchmark, int] = {}
+    for number, name in enumerate(common.json_of(file.read_text(encoding="utf-8"), program.name)):
+        tasks.setdefault(NamedBenchmark(name), number)
+    return tasks
 
 
 def round_of(text: str) -> BenchmarkRound:
