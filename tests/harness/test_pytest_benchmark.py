@@ -203,6 +203,7 @@ def test_modules_of_the_working_copy_come_first_where_they_are_named(
     assert measured(folder, context, own, 3)["tests/test_it.py::test_it"].iterations == 3
 
 
+@pytest.mark.slow
 def test_a_suite_that_ends_the_process_is_an_error(
     tmp_path: Path, context: Context, params: PytestBenchmarkParams
 ) -> None:

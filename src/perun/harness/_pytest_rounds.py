@@ -24,7 +24,7 @@ import pytest
 
 _OPTIONS = (
     "-q", "-p", "no:cacheprovider", "--rootdir=.", "--maxfail=0", "--continue-on-collection-errors",
-    "--benchmark-only", "--benchmark-enable",
+    "--benchmark-only", "--benchmark-enable", "-Wdefault::pytest_benchmark.logger.PytestBenchmarkWarning",
 )  # fmt: skip
 _OF_OTHERS = {"xdist": ("-n0", "--dist=no"), "pytest_cov": ("--no-cov",)}
 """Plugins that the configuration of a project may start, and that benchmarks cannot have beside them."""
@@ -37,17 +37,20 @@ class Rounds:
     def __init__(self, request: dict[str, Any]) -> None:
         self.seconds = float(request["seconds"])
         self.chosen: dict[str, int] = dict(request["chosen"])
+        self.order: list[str] = []
         self.answer: dict[str, Any] = {"names": [], "failures": {}, "problems": []}
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep the tests that have a benchmark and are wanted, in the order of the request."""
-        items[:] = [one for one in items if "benchmark" in getattr(one, "fixturenames", ())]
-        if self.chosen:
-            place = {name: number for number, name in enumerate(self.chosen)}
-            items[:] = sorted(
-                (one for one in items if one.nodeid in place), key=lambda one: place[one.nodeid]
-            )
+    def pytest_itemcollected(self, item: Any) -> None:
+        """Note the order of the files, as others may shuffle them."""
+        self.order.append(item.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Keep the tests that have a benchmark and are wanted, in the order of the request or the files."""
+        place = {name: number for number, name in enumerate(self.chosen or self.order)}
+        items = [one for one in session.items if "benchmark" in getattr(one, "fixturenames", ())]
+        items = sorted((one for one in items if one.nodeid in place), key=lambda one: place[one.nodeid])
+        session.items[:] = items
         for one in items:
             parameters = one.callspec.id if hasattr(one, "callspec") else ""
             name, end = one.nodeid, f"[{parameters}]"
@@ -142,9 +145,10 @@ def main(file: str) -> int:
     for name, more in _OF_OTHERS.items():
         options += more if importlib.util.find_spec(name) else ()
     options += [f"--benchmark-json={request['json']}"] if request["chosen"] else ["--collect-only"]
-    status = pytest.main([*options, *request["files"]], plugins=[rounds])
-    Path(request["out"]).write_text(json.dumps(rounds.answer))
-    return int(status)
+    try:
+        return int(pytest.main([*options, *request["files"]], plugins=[rounds]))
+    finally:
+        Path(request["out"]).write_text(json.dumps(rounds.answer))
 
 
 if __name__ == "__main__":

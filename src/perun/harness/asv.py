@@ -200,11 +200,12 @@ def names_of(line: Any) -> tuple[list[NamedBenchmark], list[str]]:
 
 def round_of(line: Any) -> tuple[NamedBenchmark, BenchmarkRound]:
     """What a line says of its benchmark."""
-    values = tuple(
-        BenchmarkValue(**{**one, "samples": tuple(one["samples"])}) for one in line.get("values", ())
-    )
+    values = [
+        BenchmarkValue(**{**one, "samples": tuple(map(float, one["samples"]))})
+        for one in line.get("values", ())
+    ]
     name = NamedBenchmark(line["name"], line["parameters"])
-    return name, BenchmarkRound(line.get("iterations", 0), values, line.get("failure", ""))
+    return name, BenchmarkRound(line.get("iterations", 0), tuple(values), line.get("failure", ""))
 
 
 PLUGIN = AsvHarness

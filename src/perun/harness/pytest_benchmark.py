@@ -30,8 +30,8 @@ from perun.plugin.suites import (
 _BENCHMARK: Final = re.compile(r"^\s*def \w+\([^)]*\bbenchmark(_weave)?\b", re.MULTILINE)
 _NEEDED: Final = {"pytest": "pytest", "pytest_benchmark": "pytest-benchmark"}
 _HINT: Final = "run `python -m pytest --benchmark-only` to see more"
-_USAGE, _INTERNAL = 4, 3
-"""Statuses of pytest, where it has run nothing."""
+_NONE_FOUND: Final = 5
+"""The status of pytest where it collects no test."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class PytestBenchmarkHarness:
         names = [NamedBenchmark(*one) for one in answer.get("names", ())]
         for problem in answer.get("problems", ()):
             ctx.note(problem)
-        if not names and done.status and (answer.get("problems") or done.status in (_USAGE, _INTERNAL)):
+        if not names and done.status not in (0, _NONE_FOUND):
             raise JobFailed(f"pytest collects no benchmarks: {_why(answer, done)}", _HINT)
         return names
 
@@ -102,7 +102,10 @@ class PytestBenchmarkHarness:
         there = [one for one in files if (program.folder / one).exists()]
         answer, done = _run(program, there, chosen, ctx) if there else ({}, ToolOutput(0, "", ""))
         file = ctx.scratch / "benchmarks.json"
-        measured = rounds_of(file.read_text(encoding="utf-8"), "pytest-benchmark") if file.exists() else {}
+        text = (
+            file.read_text(encoding="utf-8") if file.exists() else ""
+        )  # old versions make it at their start
+        measured = rounds_of(text, "pytest-benchmark") if text else {}
         if not answer and not measured and there:
             raise JobFailed(f"pytest runs no benchmarks: {_why(answer, done)}", _HINT)
         measured |= {node: BenchmarkRound(0, (), why) for node, why in answer.get("failures", {}).items()}
