@@ -21,6 +21,7 @@ import os
 import pickle
 import pkgutil
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -44,7 +45,7 @@ class SkipNotImplemented(NotImplementedError):
     """Raised anywhere in a benchmark to skip it, in suites that cannot import asv's own."""
 
 
-class Benchmark:
+class AsvBenchmark:
     """A benchmark with its attributes, which are those of the function, its object, and its module."""
 
     def __init__(self, name: str, kind: str, module: str, sources: Sequence[Any]) -> None:
@@ -148,7 +149,7 @@ def modules(name: str, problems: list[str]) -> Iterator[types.ModuleType]:
             yield from modules(one.name, problems)
 
 
-def benchmarks_of(module: types.ModuleType, problems: list[str]) -> Iterator[Benchmark]:
+def benchmarks_of(module: types.ModuleType, problems: list[str]) -> Iterator[AsvBenchmark]:
     """The benchmarks of a module, in the order of their definition; of a class by name."""
     inside = module.__name__.split(".")[1:]
     for key, value in list(vars(module).items()):
@@ -168,7 +169,7 @@ def benchmarks_of(module: types.ModuleType, problems: list[str]) -> Iterator[Ben
             try:
                 instance = value() if is_suite else None
                 sources = [getattr(instance, name), instance, module] if is_suite else [value, module]
-                yield Benchmark(str(full), kind, module.__name__, sources)
+                yield AsvBenchmark(str(full), kind, module.__name__, sources)
             except Exception as error:
                 traceback.print_exc()
                 problems.append(f"{full}: {described(error)}")
@@ -181,7 +182,7 @@ def _kind(name: str) -> str:
 # -- measuring
 
 
-def measured(benchmark: Benchmark, request: dict[str, Any], cache: Path) -> dict[str, Any]:
+def measured(benchmark: AsvBenchmark, request: dict[str, Any], cache: Path) -> dict[str, Any]:
     """What one benchmark says in this process; `failure` where nothing.
 
     :param cache: has what setup_cache has returned. :raises Exception: whatever the benchmark does.
@@ -220,7 +221,7 @@ def measured(benchmark: Benchmark, request: dict[str, Any], cache: Path) -> dict
 
 
 def _times(
-    benchmark: Benchmark, request: dict[str, Any], first: int, sample: Callable[[int], float]
+    benchmark: AsvBenchmark, request: dict[str, Any], first: int, sample: Callable[[int], float]
 ) -> dict[str, Any]:
     """Samples of so many iterations: those asked for, of the suite, or as many as take the time given.
 
@@ -256,7 +257,7 @@ def _calibrated(sample: Callable[[int], float], seconds: float) -> int:
 
 
 def _time(
-    benchmark: Benchmark, values: Any, request: dict[str, Any], again: Callable[[], None]
+    benchmark: AsvBenchmark, values: Any, request: dict[str, Any], again: Callable[[], None]
 ) -> dict[str, Any]:
     function = functools.partial(benchmark.function, *values) if values else benchmark.function
     is_set_up = [True]
@@ -271,7 +272,7 @@ def _time(
 
 
 def _timeraw(
-    benchmark: Benchmark, values: Any, request: dict[str, Any], _: Callable[[], None]
+    benchmark: AsvBenchmark, values: Any, request: dict[str, Any], _: Callable[[], None]
 ) -> dict[str, Any]:
     environ = {str(name): str(value) for name, value in (benchmark.attribute("env", None) or {}).items()}
 
@@ -301,7 +302,7 @@ def _bytes(subtype: str, size: int, is_count: bool = False) -> dict[str, Any]:
     return {"iterations": 1, "values": [value]}
 
 
-def _mem(benchmark: Benchmark, values: Any, *_: Any) -> dict[str, Any]:
+def _mem(benchmark: AsvBenchmark, values: Any, *_: Any) -> dict[str, Any]:
     try:
         sizeof = importlib.import_module("pympler.asizeof").asizeof
     except ImportError:
@@ -310,19 +311,17 @@ def _mem(benchmark: Benchmark, values: Any, *_: Any) -> dict[str, Any]:
     return _bytes("size", sizeof([one, copy.copy(one)]) - sizeof([one, one]), True)
 
 
-def _peakmem(benchmark: Benchmark, values: Any, *_: Any) -> dict[str, Any]:
+def _peakmem(benchmark: AsvBenchmark, values: Any, *_: Any) -> dict[str, Any]:
     benchmark.function(*values)
     try:  # what getrusage says includes the process that has started this one
         status = Path("/proc/self/status").read_text()
         return _bytes("peak", int(status.split("VmHWM:")[1].split()[0]) * 1024)
     except (OSError, IndexError):
-        import resource
-
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return _bytes("peak", most * (1 if sys.platform == "darwin" else 1024))
 
 
-def _track(benchmark: Benchmark, values: Any, *_: Any) -> dict[str, Any]:
+def _track(benchmark: AsvBenchmark, values: Any, *_: Any) -> dict[str, Any]:
     number = float(benchmark.function(*values))
     if not math.isfinite(number):
         return {"failure": "skipped" if math.isnan(number) else f"the value is {number}"}
@@ -397,7 +396,7 @@ def answer(work: Callable[[], dict[str, Any]], writing: int) -> None:
     os._exit(0)
 
 
-def measure(request: dict[str, Any], found: dict[tuple[str, str], Benchmark]) -> Iterator[dict[str, Any]]:
+def measure(request: dict[str, Any], found: dict[tuple[str, str], AsvBenchmark]) -> Iterator[dict[str, Any]]:
     """Measure what the request names, one after the other, each in a process of its own."""
     prepared: dict[Any, tuple[Path, str]] = {}
     for name, parameters, iterations in request["chosen"]:
@@ -423,7 +422,7 @@ def measure(request: dict[str, Any], found: dict[tuple[str, str], Benchmark]) ->
         yield {"name": name, "parameters": parameters, **said}
 
 
-def separate(request: dict[str, Any], benchmark: Benchmark, limit: float) -> dict[str, Any]:
+def separate(request: dict[str, Any], benchmark: AsvBenchmark, limit: float) -> dict[str, Any]:
     """Do a step in a copy of this process, or in a fresh one where memory counts or the suite wants it."""
     if not request["spawn"] and (request["step"] == "cache" or benchmark.kind != "peakmem"):
         return in_process(functools.partial(perform, request, benchmark), limit)
@@ -432,7 +431,7 @@ def separate(request: dict[str, Any], benchmark: Benchmark, limit: float) -> dic
     return in_process([sys.executable, __file__, str(file)], limit)
 
 
-def perform(request: dict[str, Any], benchmark: Benchmark | None = None) -> dict[str, Any]:
+def perform(request: dict[str, Any], benchmark: AsvBenchmark | None = None) -> dict[str, Any]:
     """Do a step in this process: run setup_cache and keep what it returns, or measure."""
     if benchmark is None:
         benchmark = found_in(importlib.import_module(request["module"]), [])[
@@ -446,9 +445,9 @@ def perform(request: dict[str, Any], benchmark: Benchmark | None = None) -> dict
     return {"failure": ""}
 
 
-def found_in(module: types.ModuleType, problems: list[str]) -> dict[tuple[str, str], Benchmark]:
+def found_in(module: types.ModuleType, problems: list[str]) -> dict[tuple[str, str], AsvBenchmark]:
     """The benchmarks of a module by name and parameters, the first of each."""
-    found: dict[tuple[str, str], Benchmark] = {}
+    found: dict[tuple[str, str], AsvBenchmark] = {}
     for benchmark in benchmarks_of(module, problems):
         for parameters in benchmark.parameters:
             found.setdefault((benchmark.name, parameters), benchmark)
@@ -471,7 +470,7 @@ def main(file: str, writing: str = "") -> None:
     if writing:
         answer(functools.partial(perform, request), int(writing))
     problems: list[str] = []
-    found: dict[tuple[str, str], Benchmark] = {}
+    found: dict[tuple[str, str], AsvBenchmark] = {}
     for module in modules(suite.name, problems):
         for key, benchmark in found_in(module, problems).items():
             found.setdefault(key, benchmark)

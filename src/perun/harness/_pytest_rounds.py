@@ -31,7 +31,7 @@ _OF_OTHERS = {"xdist": ("-n0", "--dist=no"), "pytest_cov": ("--no-cov",)}
 _MOST = 10**9
 
 
-class Rounds:
+class PytestRounds:
     """The plugin of pytest. `answer` has the names of the benchmarks, and why some have failed."""
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -139,7 +139,7 @@ def main(file: str) -> int:
     none to list them all, `json` for what pytest-benchmark writes and `out` for the answer."""
     request = json.loads(Path(file).read_text())
     sys.path[0] = os.getcwd()  # as `python -m pytest` does
-    rounds = Rounds(request)
+    rounds = PytestRounds(request)
     rounds.fix()
     options = [*_OPTIONS, f"--benchmark-storage=file://{request['scratch']}"]
     for name, more in _OF_OTHERS.items():
