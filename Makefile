@@ -36,7 +36,7 @@ demo: $(VENV)/.installed  ## Measure the history of a small C++ project, find wh
 test: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
-test-all: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64 $(VENV)/.servers  ## As test, with the slow ones
+test-all: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64 $(VENV)/.servers $(VENV)/.harnesses build/harnesses/.made  ## As test, with the slow ones
 	@$(call checks,--fresh-processes --hypothesis-profile=thorough)
 
 test-pythons: $(VENV)/.installed-dev  ## Run the unit tests with every Python of this machine, 3.11 to 3.14
@@ -111,6 +111,13 @@ build/history-peers/.made: $(LOCK)/history-peers.txt | $(VENV)/.made
 	@build/history-peers/bin/python -m pip install --quiet --quiet --no-input --compile $(LOCKED) $<
 	@touch $@
 
+# Harnesses whose suites tests measure: a plugin of pytest among them, which the tests themselves do not want.
+build/harnesses/.made: $(LOCK)/harnesses.txt | $(VENV)/.made
+	@echo "installing pytest-benchmark and pyperf into build/harnesses, whose suites are measured"
+	@$(VENV)/bin/python -m venv --clear build/harnesses
+	@build/harnesses/bin/python -m pip install --quiet --quiet --no-input --compile $(LOCKED) $<
+	@touch $@
+
 # What `perun push` and `perun pull` are compared with.
 build/dvc/.made: $(LOCK)/dvc.txt | $(VENV)/.made
 	@echo "installing DVC into build/dvc, to compare with"
@@ -157,7 +164,7 @@ $(VENV)/.builds-with: FORCE | $(VENV)/.made $(if $(filter test test-all bench,$(
 
 # Some tests open pages in a real browser, others trace functions or count instructions. Where what that needs cannot be
 # installed they are skipped.
-$(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64 $(VENV)/.servers: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
+$(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64 $(VENV)/.servers $(VENV)/.harnesses: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
 	@tools/install_tools.sh $*
 	@touch $@
 

@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parents[1]
 LOCK = PROJECT / "requirements"
 META = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-PEERS = ("dvc", "history-peers", "peer")
+PEERS = ("dvc", "harnesses", "history-peers", "peer")
 """Of environments that have nothing of Perun."""
 FILES = sorted(path.stem for path in LOCK.glob("*.txt"))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # See that programs are there that some tests need; install Debian's where that may be.
 #
-# Usage: tools/install_tools.sh chromium|tracers|strange|arm64|servers
+# Usage: tools/install_tools.sh chromium|tracers|strange|arm64|servers|harnesses
 # Never fails: without them these tests are skipped, and say so.
 set -euo pipefail
 
@@ -54,6 +54,14 @@ strange)
       any_file /usr/lib/*/libmimalloc.so.2*
   }
   ;;
+harnesses)
+  purpose="the tests of harnesses of Go and C++"
+  packages=(golang-go libbenchmark-dev catch2)
+  found() {
+    any go && any_file /usr/include/benchmark/benchmark.h &&
+      any_file /usr/include/catch2/catch.hpp /usr/include/catch2/catch_all.hpp
+  }
+  ;;
 servers)
   purpose="the tests of remotes in a database"
   packages=(postgresql)
@@ -65,7 +73,7 @@ arm64)
   found() { any aarch64-linux-gnu-gcc && any qemu-aarch64; }
   ;;
 *)
-  echo "usage: $0 chromium|tracers|strange|arm64|servers" >&2
+  echo "usage: $0 chromium|tracers|strange|arm64|servers|harnesses" >&2
   exit 2
   ;;
 esac

@@ -23,6 +23,8 @@ PEER: Final = "perun-toolsuite==0.28.3"
 """The older release that `make bench` measures beside; it has an environment, and so versions, of its own."""
 HISTORY_PEERS: Final = "apache-otava==0.8.0\nasv==0.6.6\nruptures==1.1.10"
 """What `make bench` measures `perun changes` and `perun web` beside, with other versions of libraries."""
+HARNESSES: Final = "pytest-benchmark==5.3.1\npyperf==2.11.0\npympler==1.1"
+"""Harnesses of Python whose suites `make test-all` measures."""
 SHARING_PEER: Final = "dvc==3.67.1"
 """What `make bench` measures `perun push` and `perun pull` beside."""
 HEADER: Final = "# Made by `make lock` (tools/lock.py), not to be edited.\n"
@@ -46,7 +48,8 @@ def main(folder: Path, options: list[str]) -> None:
         for use, names in USES.items():
             wanted = [f"--extra={name}" for name in names if name in extras]
             write(folder / f"{use}.txt", compiled([*inputs, *wanted], together))
-        for name, needs in (("peer", PEER), ("history-peers", HISTORY_PEERS), ("dvc", SHARING_PEER)):
+        apart = {"peer": PEER, "history-peers": HISTORY_PEERS, "dvc": SHARING_PEER, "harnesses": HARNESSES}
+        for name, needs in apart.items():
             peer = Path(temporary, f"{name}.in")
             peer.write_text(needs)
             write(folder / f"{name}.txt", compiled([str(peer), "--python-version=3.11"], options))

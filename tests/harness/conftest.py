@@ -33,7 +33,7 @@ def context(tmp_path: Path) -> MakeContext:
         return ToolOutput(status, done.stdout, done.stderr)
 
     def make(seconds: float = 0.005, note: Callable[[str], None] = print) -> HarnessContext:
-        scratch = tmp_path / f"scratch{next(numbers)}"
+        scratch = tmp_path / f".scratch{next(numbers)}"
         scratch.mkdir()
         return HarnessContext(run, scratch, seconds, lambda *_: None, note)
 

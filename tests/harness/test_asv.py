@@ -36,9 +36,9 @@ def measured(
     folder: Path, context: Context, iterations: int = 0, params: AsvParams = PARAMS
 ) -> dict[str, BenchmarkRound]:
     """One round of all that the suite lists."""
-    (program,) = HARNESS.build(folder, params, context(folder))
-    names = HARNESS.list(program, params, context(folder))
-    said = HARNESS.round(program, dict.fromkeys(names, iterations), params, context(folder))
+    (program,) = HARNESS.build(folder, params, context())
+    names = HARNESS.list(program, params, context())
+    said = HARNESS.round(program, dict.fromkeys(names, iterations), params, context())
     assert list(said) == list(names)
     return {str(name): one for name, one in said.items()}
 
@@ -201,11 +201,11 @@ time_none.timer = lambda: 0
 
 def test_a_sample_takes_the_time_that_there_is(tmp_path: Path, context: Context) -> None:
     folder = project(tmp_path, {"one": CLOCK})
-    (program,) = HARNESS.build(folder, PARAMS, context(folder))
+    (program,) = HARNESS.build(folder, PARAMS, context())
     one, none = NamedBenchmark("one.time_second"), NamedBenchmark("one.time_none")
-    said = HARNESS.round(program, {one: 0}, PARAMS, context(folder, 1000.0))[one]
+    said = HARNESS.round(program, {one: 0}, PARAMS, context(1000.0))[one]
     assert (said.iterations, said.values[0].samples) == (1000, (1.0,))
-    said = HARNESS.round(program, {none: 0}, PARAMS, context(folder))[none]
+    said = HARNESS.round(program, {none: 0}, PARAMS, context())[none]
     assert (said.iterations > 1, said.values[0].samples) == (True, (0.0,))
 
 
@@ -234,9 +234,9 @@ def test_names_that_are_gone_and_names_that_repeat(tmp_path: Path, context: Cont
     expected = [f"{module}.time_it {label}" for module in ("one", "two") for label in labels]
     assert sorted(said) == sorted([*expected, "pretty.time_thing"])
     assert not any(one.failure for one in said.values())
-    (program,) = HARNESS.build(folder, PARAMS, context(folder))
+    (program,) = HARNESS.build(folder, PARAMS, context())
     gone = NamedBenchmark("one.time_gone")
-    (answer,) = HARNESS.round(program, {gone: 1}, PARAMS, context(folder)).values()
+    (answer,) = HARNESS.round(program, {gone: 1}, PARAMS, context()).values()
     assert answer == BenchmarkRound(0, (), "the suite does not have it")
 
 
@@ -275,29 +275,29 @@ def test_a_matrix_is_refused_where_it_asks_for_environments(
     folder = project(tmp_path, {"one": suite}, json.dumps({"version": 1, "matrix": matrix}))
     if wrong:
         with pytest.raises(JobFailed, match=wrong) as caught:
-            HARNESS.build(folder, PARAMS, context(folder))
+            HARNESS.build(folder, PARAMS, context())
         assert "ignore_matrix" in caught.value.hint
-        HARNESS.build(folder, AsvParams(python=sys.executable, ignore_matrix=True), context(folder))
+        HARNESS.build(folder, AsvParams(python=sys.executable, ignore_matrix=True), context())
     elif "env_nobuild" in matrix:
         assert measured(folder, context)["one.track_it"].values[0].samples == (3.0,)
     else:
-        HARNESS.build(folder, PARAMS, context(folder))
+        HARNESS.build(folder, PARAMS, context())
 
 
 def test_what_is_missing_is_said(tmp_path: Path, context: Context) -> None:
     assert HARNESS.detect(tmp_path) == []
     with pytest.raises(JobFailed, match=r"there is no asv\.conf\.json"):
-        HARNESS.build(tmp_path, PARAMS, context(tmp_path))
+        HARNESS.build(tmp_path, PARAMS, context())
     (tmp_path / "asv.conf.json").write_text("{}")
     assert HARNESS.detect(tmp_path) == []
     with pytest.raises(JobFailed, match="there is no folder"):
-        HARNESS.build(tmp_path, PARAMS, context(tmp_path))
+        HARNESS.build(tmp_path, PARAMS, context())
     with pytest.raises(CollectorUnavailable, match="there is no Python 'none/python'"):
-        HARNESS.build(tmp_path, AsvParams(python="none/python"), context(tmp_path))
+        HARNESS.build(tmp_path, AsvParams(python="none/python"), context())
     (tmp_path / "asv.conf.json").write_text("[")
     assert HARNESS.detect(tmp_path) == []
     with pytest.raises(JobFailed, match=r"asv\.conf\.json is no JSON"):
-        HARNESS.build(tmp_path, PARAMS, context(tmp_path))
+        HARNESS.build(tmp_path, PARAMS, context())
 
 
 def test_each_benchmark_has_a_fresh_process_where_the_suite_wants_it(

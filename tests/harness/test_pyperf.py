@@ -37,10 +37,10 @@ def measured(
 ) -> dict[str, BenchmarkRound]:
     """One round of all that the script lists."""
     (folder / "bench_it.py").write_text(textwrap.dedent(script))
-    (program,) = HARNESS.build(folder, params, context(folder))
+    (program,) = HARNESS.build(folder, params, context())
     assert program.name == "bench_it.py"
-    names = HARNESS.list(program, params, context(folder))
-    said = HARNESS.round(program, dict.fromkeys(names, iterations), params, context(folder))
+    names = HARNESS.list(program, params, context())
+    said = HARNESS.round(program, dict.fromkeys(names, iterations), params, context())
     assert list(said) == list(names)
     return {str(name): one for name, one in said.items()}
 
@@ -98,9 +98,9 @@ def test_a_sample_takes_the_time_that_there_is(
     tmp_path: Path, context: Context, params: PyperfParams
 ) -> None:
     (tmp_path / "bench_it.py").write_text(CLOCK)
-    (program,) = HARNESS.build(tmp_path, params, context(tmp_path))
+    (program,) = HARNESS.build(tmp_path, params, context())
     name = NamedBenchmark("second")
-    said = HARNESS.round(program, {name: 0}, params, context(tmp_path, 1000.0))[name]
+    said = HARNESS.round(program, {name: 0}, params, context(1000.0))[name]
     assert (said.iterations, said.values[0].samples) == (1024, (1.0,))
 
 
@@ -121,11 +121,11 @@ def test_iterations_are_those_asked_for(tmp_path: Path, context: Context, params
     lines = log.read_text().splitlines()  # one value warms up
     assert {name: lines.count(name) for name in lines} == {"one": 14, "two": 14}
     log.unlink()
-    (program,) = HARNESS.build(tmp_path, params, context(tmp_path))
+    (program,) = HARNESS.build(tmp_path, params, context())
     names = [NamedBenchmark(one) for one in ("two", "gone", "one")]
-    assert set(HARNESS.list(program, params, context(tmp_path))) == {names[0], names[2]}
+    assert set(HARNESS.list(program, params, context())) == {names[0], names[2]}
     assert not log.exists()
-    answers = HARNESS.round(program, dict.fromkeys(names, 2), params, context(tmp_path))
+    answers = HARNESS.round(program, dict.fromkeys(names, 2), params, context())
     assert list(answers) == names
     assert [one.failure for one in answers.values()] == ["", "the script does not have it", ""]
     assert log.read_text().split() == 4 * ["two"] + 4 * ["one"]
@@ -163,10 +163,10 @@ def test_modules_of_the_working_copy_come_first_where_they_are_named(
 def test_what_is_missing_is_said(tmp_path: Path, context: Context, params: PyperfParams) -> None:
     assert HARNESS.detect(tmp_path) == []
     with pytest.raises(JobFailed, match="no script makes a runner"):
-        HARNESS.build(tmp_path, params, context(tmp_path))
+        HARNESS.build(tmp_path, params, context())
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv")], check=True)
     with pytest.raises(CollectorUnavailable, match=r"\.venv/bin/python has no pyperf"):
-        HARNESS.build(tmp_path, PyperfParams(), context(tmp_path))
+        HARNESS.build(tmp_path, PyperfParams(), context())
 
 
 JSON = st.recursive(

@@ -48,9 +48,9 @@ def measured(
     folder: Path, context: Context, params: PytestBenchmarkParams, iterations: int = 0
 ) -> dict[str, BenchmarkRound]:
     """One round of all that is listed."""
-    (program,) = HARNESS.build(folder, params, context(folder))
-    names = HARNESS.list(program, params, context(folder))
-    said = HARNESS.round(program, dict.fromkeys(names, iterations), params, context(folder))
+    (program,) = HARNESS.build(folder, params, context())
+    names = HARNESS.list(program, params, context())
+    said = HARNESS.round(program, dict.fromkeys(names, iterations), params, context())
     assert list(said) == list(names)
     return {str(name): one for name, one in said.items()}
 
@@ -129,9 +129,9 @@ def test_a_sample_takes_the_time_that_there_is(
     tmp_path: Path, context: Context, params: PytestBenchmarkParams
 ) -> None:
     folder = project(tmp_path, {"test_it.py": CLOCK})
-    (program,) = HARNESS.build(folder, params, context(folder))
+    (program,) = HARNESS.build(folder, params, context())
     name = NamedBenchmark("test_it.py::test_it")
-    assert HARNESS.round(program, {name: 0}, params, context(folder, 1000.0))[name].iterations == 1000
+    assert HARNESS.round(program, {name: 0}, params, context(1000.0))[name].iterations == 1000
 
 
 COUNTED = """
@@ -152,11 +152,11 @@ def test_iterations_and_order_are_those_asked_for(
 ) -> None:
     log = tmp_path / "log"
     folder = project(tmp_path, {"test_it.py": COUNTED.format(log=str(log))})
-    (program,) = HARNESS.build(folder, params, context(folder))
-    names = HARNESS.list(program, params, context(folder))
+    (program,) = HARNESS.build(folder, params, context())
+    names = HARNESS.list(program, params, context())
     assert not log.exists()
     wanted = dict(zip(names[::-1], (1, 4, 5), strict=True))
-    said = HARNESS.round(program, wanted, params, context(folder))
+    said = HARNESS.round(program, wanted, params, context())
     lines = log.read_text().splitlines()
     assert list(dict.fromkeys(lines)) == ["set up", "pedantic", "called"]
     # A round that warms up, the one that counts, and the call for the result.
@@ -166,7 +166,7 @@ def test_iterations_and_order_are_those_asked_for(
         "called": 5 + 5 + 1,
     }
     assert [(one.iterations, len(one.values[0].samples)) for one in said.values()] == [(1, 3), (4, 2), (5, 1)]
-    again = HARNESS.round(program, {names[1]: 0}, params, context(folder))
+    again = HARNESS.round(program, {names[1]: 0}, params, context())
     assert again[names[1]].iterations == 3
 
 
@@ -181,11 +181,11 @@ def test_what_cannot_be_imported_is_noted_and_the_rest_measured(
     said = measured(folder, context, params)
     assert list(said) == ["test_good.py::test_it"]
     assert "test_bad.py: " in capsys.readouterr().out
-    (program,) = HARNESS.build(folder, params, context(folder))
+    (program,) = HARNESS.build(folder, params, context())
     gone = [NamedBenchmark(f"{file}::test_it") for file in ("gone.py", "test_bad.py", "test_good.py")]
-    answers = HARNESS.round(program, dict.fromkeys(gone, 1), params, context(folder))
+    answers = HARNESS.round(program, dict.fromkeys(gone, 1), params, context())
     assert [bool(one.failure) for one in answers.values()] == [True, True, False]
-    assert HARNESS.round(program, {gone[0]: 1}, params, context(folder))[gone[0]].failure
+    assert HARNESS.round(program, {gone[0]: 1}, params, context())[gone[0]].failure
     (folder / "test_good.py").unlink()
     with pytest.raises(JobFailed, match=r"pytest collects no benchmarks: .*test_bad\.py"):
         measured(folder, context, params)
@@ -219,7 +219,7 @@ def test_what_is_missing_is_said(tmp_path: Path, context: Context) -> None:
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     with pytest.raises(CollectorUnavailable, match="has no pytest and pytest-benchmark") as caught:
-        HARNESS.build(tmp_path, PytestBenchmarkParams(python="bare/bin/python"), context(tmp_path))
+        HARNESS.build(tmp_path, PytestBenchmarkParams(python="bare/bin/python"), context())
     assert "pip install pytest pytest-benchmark" in caught.value.hint
 
 

@@ -138,6 +138,7 @@ def main(file: str) -> int:
     """Do what a request says: `files` with tests, `chosen` pairs of the name of a test and its iterations,
     none to list them all, `json` for what pytest-benchmark writes and `out` for the answer."""
     request = json.loads(Path(file).read_text())
+    os.environ.pop("PYTEST_XDIST_WORKER", None)  # of what runs Perun: pytest-benchmark would do nothing
     sys.path[0] = os.getcwd()  # as `python -m pytest` does
     rounds = PytestRounds(request)
     rounds.fix()
