@@ -65,9 +65,12 @@ class Answer:
             }
             self.done = ctx.run(program.argv, program.folder, environ)
             text = text_of(file)
-        answer = json_of(text, program.name) if text else {}
-        self.listed: list[Any] = answer.get("listed", [])
-        self.measured: dict[str, Any] = answer.get("measured", {})
+        answer = json_of(text, program.name) if text else {"listed": [], "measured": {}}
+        try:
+            self.listed = [(str(one["name"]), str(one["parameters"])) for one in answer["listed"]]
+            self.measured = {str(key): round_of(found) for key, found in answer["measured"].items()}
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError):
+            raise JobFailed(f"{program.name} wrote no answer that can be read", INSTALL) from None
 
     def names(self, program: SuiteProgram) -> list[NamedBenchmark]:
         """The benchmarks, in their order.
@@ -76,19 +79,19 @@ class Answer:
         """
         if self.done.status and not self.listed:
             raise JobFailed(f"{program.name} cannot be run: {_reason(self.done)}", INSTALL)
-        return [NamedBenchmark(f"{program.name}.{one['name']}", one["parameters"]) for one in self.listed]
+        return [NamedBenchmark(f"{program.name}.{name}", parameters) for name, parameters in self.listed]
 
     def round(self, key: str) -> BenchmarkRound:
         """What was measured of one benchmark."""
-        found = self.measured.get(key)
-        if found is None:
-            why = _reason(self.done) if self.done.status else "is not there any more, or was not run"
-            return BenchmarkRound(0, (), why)
-        return round_of(found)
+        why = _reason(self.done) if self.done.status else "is not there any more, or was not run"
+        return self.measured.get(key) or BenchmarkRound(0, (), why)
 
 
-def round_of(found: Mapping[str, Any]) -> BenchmarkRound:
-    """A round by what a program has answered of a benchmark."""
+def round_of(found: Any) -> BenchmarkRound:
+    """A round by what a program has answered of a benchmark.
+
+    :raises LookupError: and TypeError, ValueError, OverflowError where it is no such answer.
+    """
     if "failure" in found:
         return BenchmarkRound(0, (), str(found["failure"]) or "failed without a reason")
     samples = [one if isinstance(one, (int, float)) else 0.0 for one in found["samples"]]
