@@ -52,6 +52,7 @@ class AsvHarness:
     )
     command: ClassVar[str] = "asv"
     Params: ClassVar[type] = AsvParams
+    together: ClassVar[bool] = True
 
     def detect(self, folder: Path) -> Sequence[str]:
         """The modules of benchmarks that the configurations of asv name."""

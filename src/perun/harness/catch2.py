@@ -72,6 +72,7 @@ class Catch2Harness:
     help: ClassVar[str] = "Measures the benchmarks of programs built with Catch2."
     command: ClassVar[str] = "catch2"
     Params: ClassVar[type] = Catch2Params
+    together: ClassVar[bool] = True
 
     def detect(self, folder: Path) -> Sequence[str]:
         """The files that include its header and have benchmarks."""

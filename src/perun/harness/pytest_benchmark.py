@@ -55,6 +55,7 @@ class PytestBenchmarkHarness:
     help: ClassVar[str] = "Runs the tests of pytest that measure by the fixture of pytest-benchmark."
     command: ClassVar[str] = "pytest --benchmark-only"
     Params: ClassVar[type] = PytestBenchmarkParams
+    together: ClassVar[bool] = True
 
     def detect(self, folder: Path) -> Sequence[str]:
         """The files with functions that take the fixture."""

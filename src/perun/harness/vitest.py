@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from perun.core.errors import CollectorUnavailable
 from perun.harness._common import files_with, json_of, text_of
-from perun.harness._js import FOLDER, INSTALL, Answer, imports, node, package_of
+from perun.harness._js import FOLDER, INSTALL, ScriptAnswer, imports, node, package_of
 from perun.plugin.params import NoParams
 from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark, SuiteProgram
 
@@ -34,6 +34,7 @@ class VitestHarness:
     help: ClassVar[str] = "Runs the benchmarks of `vitest bench` in projects of JavaScript and TypeScript."
     command: ClassVar[str] = "vitest bench"
     Params: ClassVar[type] = NoParams
+    together: ClassVar[bool] = True
 
     def detect(self, folder: Path) -> Sequence[str]:
         """The files named like `x.bench.ts` that import vitest, or have its names as globals."""
@@ -55,7 +56,7 @@ class VitestHarness:
 
     def list(self, program: SuiteProgram, params: NoParams, ctx: HarnessContext) -> Sequence[NamedBenchmark]:
         """The benchmarks of the file, named with their suites; nothing is measured."""
-        return Answer(program, ctx, None).names(program)
+        return ScriptAnswer(program, ctx, None).names(program)
 
     def round(
         self,
@@ -66,7 +67,7 @@ class VitestHarness:
     ) -> Mapping[NamedBenchmark, BenchmarkRound]:
         """Measure the benchmarks in the order of the file, in one process: to start vitest takes a second."""
         keys = {one: one.name.removeprefix(program.name + ".") for one in iterations}
-        answer = Answer(program, ctx, {keys[one]: number for one, number in iterations.items()})
+        answer = ScriptAnswer(program, ctx, {keys[one]: number for one, number in iterations.items()})
         return {one: answer.round(key) for one, key in keys.items()}
 
 

@@ -97,7 +97,8 @@ class Harness(Protocol[P_contra]):
 
     `command` is what its users type, e.g. `go test -bench`; profiles have it as their command, the name of
     the benchmark as its arguments, and the parameters as its workload. Of `name`, `help` and `Params` see
-    :class:`perun.plugin.api.Plugin`.
+    :class:`perun.plugin.api.Plugin`. One of which starting a process costs more than measuring has the
+    attribute `together = True`: it gets all benchmarks of a round at once, else each by itself.
 
     It raises :class:`~perun.core.errors.CollectorUnavailable` where a tool is missing, and
     :class:`~perun.core.errors.JobFailed` where one fails.

@@ -44,7 +44,7 @@ def package_of(folder: Path, path: str) -> Path:
     return next((one for one in above if (one / "package.json").is_file()), folder)
 
 
-class Answer:
+class ScriptAnswer:
     """What a program was asked, and how it answered.
 
     :param wanted: operations of a sample by keys of benchmarks, none to list them.
@@ -136,7 +136,7 @@ class NodeScripts:
 
     def list(self, program: SuiteProgram, params: NoParams, ctx: HarnessContext) -> Sequence[NamedBenchmark]:
         """The benchmarks of the script, which runs, without them."""
-        return Answer(program, ctx, None).names(program)
+        return ScriptAnswer(program, ctx, None).names(program)
 
     def round(
         self,
@@ -151,5 +151,5 @@ class NodeScripts:
         rounds = {}
         for one, number in iterations.items():
             key = position.get(one, "") if self.by_position else one.name.removeprefix(program.name + ".")
-            rounds[one] = Answer(program, ctx, {key: number}).round(key)
+            rounds[one] = ScriptAnswer(program, ctx, {key: number}).round(key)
         return rounds
