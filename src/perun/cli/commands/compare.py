@@ -120,10 +120,20 @@ def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [name for name in names if name.startswith(incomplete)]
 
 
+def complete_harness(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of harnesses."""
+    return [name for name in Registry().names("harness") if name.startswith(incomplete)]
+
+
 @click.command()
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
-@with_options_of(CompareMeasuringOptions, "given", metric={"shell_complete": complete_metric})
+@with_options_of(
+    CompareMeasuringOptions,
+    "given",
+    metric={"shell_complete": complete_metric},
+    harness={"shell_complete": complete_harness},
+)
 @with_options_of(VerdictOptions, "answer", format=FORMAT)
 @click.pass_context
 def compare(
