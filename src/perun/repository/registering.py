@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -37,33 +38,38 @@ def save(
     template: str | None = None,
     counter: int = 0,
     announce: Callable[[str], None] | None = None,
-    dated_back: bool = False,
 ) -> Path:
     """Save `profile`, collected for the version, as a pending profile; its path.
 
     :param name: file name; else it is made by `template`, else by `format.output_profile_template`.
     :param announce: told the SHA-1 of the file, before there is any.
-    :param dated_back: whether the file gets a time of the past afterwards, as others of its name may have.
     """
+    profile["origin"] = minor_version
+    if name is None:
+        name = _name_of(repo, profile, template, counter)
+    taken = _registered_since(repo, minor_version, int(time.time()) - _SAME_SECOND)
+    path = repo.store.pending.save(profile, name, announce, taken)
+    _note(repo, {path: profile})
+    return path
+
+
+def _name_of(repo: Repository, profile: Profile, template: str | None = None, counter: int = 0) -> str:
     from datetime import UTC, datetime
 
     from perun.profile.helpers import file_name
 
-    profile["origin"] = minor_version
-    if name is None:
-        text = template or str(repo.config.get("format.output_profile_template"))
-        name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
-    oldest = 0 if dated_back else int(time.time()) - _SAME_SECOND
-    path = repo.store.pending.save(profile, name, announce, _registered_since(repo, minor_version, oldest))
-    _note(repo, path, profile)
-    return path
+    text = template or str(repo.config.get("format.output_profile_template"))
+    return file_name(text, profile, now=datetime.now(UTC), counter=counter)
 
 
-def _note(repo: Repository, path: Path, profile: Profile) -> None:
-    """Keep the facts of the pending profile, for lists."""
-    with suppress(OSError):  # taken away meanwhile
-        seconds = repo.store.files.state(path).st_mtime_ns // 10**9
-        repo.store.profile_summaries.keep({pending_key(path.name, seconds): profile_summary_of(profile)})
+def _note(repo: Repository, profiles: Mapping[Path, Profile]) -> None:
+    """Keep the facts of the pending profiles, for lists."""
+    facts = {}
+    for path, profile in profiles.items():
+        with suppress(OSError):  # taken away meanwhile
+            seconds = repo.store.files.state(path).st_mtime_ns // 10**9
+            facts[pending_key(path.name, seconds)] = profile_summary_of(profile)
+    repo.store.profile_summaries.keep(facts)
 
 
 def _registered_since(repo: Repository, minor_version: str, oldest: int) -> set[str]:
@@ -97,24 +103,43 @@ def save_together(repo: Repository, wanted: Sequence[SaveRequest]) -> list[Path]
     :return: the path of each as a pending profile, by the name that it is registered by.
     :raises PerunError: where the store refuses; then nothing is left.
     """
-    found: list[Path] = []
-    with _uninterrupted():
+    pending = repo.store.pending
+    names: dict[Path, str] = {}
+    with _uninterrupted(), pending.changing():
         paths: list[Path] = []
         try:
+            # Those that are dated back may get the time of any that is there.
+            since = lru_cache(partial(_registered_since, repo))
+            recently = int(time.time()) - _SAME_SECOND
             for one in wanted:
-                dated_back = one.moment is not None
-                paths.append(save(repo, one.profile, one.minor_version, dated_back=dated_back))
+                one.profile["origin"] = one.minor_version
+                taken = since(one.minor_version, recently if one.moment is None else 0)
+                paths.append(pending.save(one.profile, _name_of(repo, one.profile), None, taken))
+                if one.moment is not None:
+                    repo.store.files.set_time(paths[-1], one.moment * 10**9)
         except BaseException:
-            repo.store.pending.remove(paths)
+            pending.remove(paths)
             raise
-        for one, path in zip(wanted, paths, strict=True):
-            if one.moment is not None:
-                repo.store.files.set_time(path, one.moment * 10**9)
-                # The facts know it by its name and time.
-                _note(repo, path, one.profile)
-            name = register(repo, path, one.profile, one.minor_version) if one.registers else path.name
-            found.append(path.with_name(name))
-    return found
+        both = list(zip(wanted, paths, strict=True))
+        _note(repo, {path: one.profile for one, path in both if not one.registers})
+        for version in dict.fromkeys(one.minor_version for one in wanted):
+            own = {path: one.profile for one, path in both if one.registers and one.minor_version == version}
+            names |= _register_all(repo, own, version)
+    return [path.with_name(names.get(path, path.name)) for path in paths]
+
+
+def _register_all(repo: Repository, profiles: Mapping[Path, Profile], version: str) -> dict[Path, str]:
+    """As :func:`register`, for many."""
+    if not profiles:
+        return {}
+    times = {path: repo.store.files.state(path).st_mtime_ns / 10**9 for path in profiles}
+    linked = link(repo.store, version, [(one, path.name, times[path]) for path, one in profiles.items()])
+    known = {entry.path for entry in linked.duplicates}
+    repo.store.pending.remove(path for path in profiles if path.name not in known)
+    return {
+        path: register(repo, path, one, version) if path.name in known else path.name
+        for path, one in profiles.items()
+    }
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.core.errors import DamagedStore, LockTimeout, ProfileError, ProfileNotFound
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
 from perun.store import tree
@@ -74,6 +74,7 @@ class Pending:
         self._columnar_from = columnar_from
         self._checksums_path = checksums
         self._lock = lock
+        self._postponed = 0
 
     @cached_property
     def checksums(self) -> Checksums:
@@ -219,6 +220,18 @@ class Pending:
                     return False
         return True
 
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Write the cache of heads once, at the end of the block: it needs the time of each profile."""
+        self._postponed += 1
+        try:
+            yield
+        finally:
+            self._postponed -= 1
+            if not self._postponed:
+                with suppress(LockTimeout), self._lock():
+                    self._refresh()
+
     def refresh(self) -> None:
         """Write the cache of heads anew, from the files themselves."""
         with self._lock():
@@ -239,6 +252,8 @@ class Pending:
         return {entry.path: (entry, written) for entry in entries} if certain else {}
 
     def _refresh(self) -> None:
+        if self._postponed:
+            return
         entries = [
             IndexEntry(info.time, _path_checksum(info.realpath), info.source, info.head)
             for info in self.list()

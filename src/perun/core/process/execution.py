@@ -185,7 +185,8 @@ class Execution:
 
     :param scratch: folder for the standard error of the command and for a standard input given as text.
     :param timeout: seconds after which a run is stopped; 0 for never.
-    :param output: what becomes of what the command writes; or the descriptor of a file for all of it.
+    :param output: what becomes of what the command writes; or the descriptor of a file for all of it, or two:
+        for its standard output and for its standard error.
     :param engine: the words of an engine that starts the command and records it, in place of those of the
         command.
     :param single_run: the command is run once, so that it may read a pipe.
@@ -205,7 +206,7 @@ class Execution:
         scratch: Path,
         timeout: float = 0.0,
         *,
-        output: Output | int = Output.DISCARD,
+        output: Output | int | tuple[int, int] = Output.DISCARD,
         engine: Sequence[str] = (),
         single_run: bool = False,
         core: int | None = None,
@@ -371,6 +372,8 @@ class Execution:
         """Descriptors for standard output and error; None if they are inherited."""
         if isinstance(self._output, int):
             return self._output, self._output
+        if isinstance(self._output, tuple):
+            return self._output
         if self._output is Output.SHOW:
             return None, None
         if self._output is Output.COPY:

@@ -239,14 +239,6 @@ def _undecided(decision: MetricDecision, pairs: int) -> MetricDecision:
 # They are saved together: there are both sides or none.
 
 
-class _Made(NamedTuple):
-    """A profile of a side, and its number among those of that side."""
-
-    side: CompareSide
-    profile: Profile
-    number: int
-
-
 class NewestProfiles(NamedTuple):
     """The newest profile of each side, and how many `profiles` there are of both."""
 
@@ -303,27 +295,36 @@ def store(
         session, its `id` among it. :param last: the time of the newest profile of each side.
     :raises PerunError: where the store refuses; then nothing is left.
     """
-    marked = [_marked(side, profile, number, about) for side in sides
-              for number, profile in enumerate(made[side.name])]  # fmt: skip
-    # A second apart, so that those of both sides are listed in the order of measuring.
-    moments = [last - len(made[one.side.name]) + 1 + one.number for one in marked]
-    paths = registering.save_together(
-        repo,
-        [
-            registering.SaveRequest(one.profile, one.side.version.checksum, not one.side.uncommitted, moment)
-            for one, moment in zip(marked, moments, strict=True)
-        ],
-    )
+    wanted = requests(sides, made, about, last)
+    paths = registering.save_together(repo, wanted)
+    names = [side.name for side in sides for _ in made[side.name]]
     newest = {
-        one.side.name: ProfileInfo(path.name, str(path), ProfileHeader.of(one.profile), moment)
-        for one, path, moment in zip(marked, paths, moments, strict=True)
+        name: ProfileInfo(path.name, str(path), ProfileHeader.of(one.profile), one.moment or last)
+        for name, one, path in zip(names, wanted, paths, strict=True)
     }
-    return NewestProfiles(newest["base"], newest["head"], len(marked))
+    return NewestProfiles(newest["base"], newest["head"], len(wanted))
 
 
-def _marked(side: CompareSide, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
+def requests(
+    sides: Sequence[CompareSide], made: Mapping[str, Sequence[Profile]], about: Mapping[str, Any], last: int
+) -> list[registering.SaveRequest]:
+    """What :func:`store` stores, the profiles of each side in turn, marked as of the session."""
+    return [
+        registering.SaveRequest(
+            _marked(side, profile, about),
+            side.version.checksum,
+            not side.uncommitted,
+            # A second apart, so that those of both sides are listed in the order of measuring.
+            last - len(made[side.name]) + 1 + number,
+        )
+        for side in sides
+        for number, profile in enumerate(made[side.name])
+    ]
+
+
+def _marked(side: CompareSide, profile: Profile, about: Mapping[str, Any]) -> Profile:
     """Marked as of the session."""
     session.mark(profile, session.Session(about["id"], side.name, runs_are_rounds=True))
     details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}
     profile["header"] = {**profile["header"], session.KEY: details}
-    return _Made(side, profile, number)
+    return profile

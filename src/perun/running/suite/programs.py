@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,13 +11,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple
+from tempfile import TemporaryFile, mkdtemp
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from perun.core.errors import JobFailed, UsageError
+from perun.core.leftovers import remove_folder
 from perun.core.process.command import exit_status
-from perun.core.process.execution import Execution, Output
+from perun.core.process.execution import Execution
 from perun.core.process.layout import padding
-from perun.plugin.api import Report, Run
+from perun.plugin.api import Report, Run, silent
 from perun.plugin.loading import errors_of
 from perun.plugin.suites import (
     BenchmarkRound,
@@ -24,7 +28,6 @@ from perun.plugin.suites import (
     SuiteProgram,
     ToolOutput,
 )
-from perun.repository.copies import scratch_folder
 from perun.repository.jobs import PluginConfig, configured_unit, make_unit
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import BudgetSpent
@@ -84,14 +87,19 @@ def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginCo
 class Suite:
     """One harness of a project, as it is used on working copies.
 
-    :param rng: draws the environments of the programs. :ivar name: of the harness. :ivar command: what its
-        users type. :ivar together: whether one process measures all benchmarks of a round.
+    :param rng: draws the environments of the programs. :param scratch: an empty folder of its own.
+        :ivar name: of the harness. :ivar command: what its users type. :ivar together: whether one process
+        measures all benchmarks of a round.
     """
 
-    def __init__(self, repo: Repository, unit: PluginConfig, rng: Random, seconds: float) -> None:
+    def __init__(
+        self, repo: Repository, unit: PluginConfig, rng: Random, seconds: float, scratch: Path
+    ) -> None:
         self.name = unit.name
         self.params = unit.params
-        self._repo = repo
+        self._environ = environment(repo)
+        self._folder = scratch
+        self._scratch = Path(mkdtemp(dir=scratch))
         self._harness: Any = repo.registry.get("harness", unit.name)
         self.command: str = self._harness.command
         self.together = bool(getattr(self._harness, "together", False))
@@ -140,38 +148,53 @@ class Suite:
 
     @contextmanager
     def _context(self, left: Seconds, note: Callable[[str], None]) -> Iterator[HarnessContext]:
-        with scratch_folder(self._repo) as scratch:
-            yield HarnessContext(
-                self._runner(left), scratch, self._seconds, lambda activity, done, total: None, note
-            )
+        try:
+            yield HarnessContext(self._runner(left), self._scratch, self._seconds, silent, note)
+        finally:
+            self._empty_scratch()
+
+    def _empty_scratch(self) -> None:
+        """Make it that of the next call: one of each call would take as long as starting a program."""
+        try:
+            with os.scandir(self._scratch) as entries:
+                for entry in list(entries):
+                    if entry.is_dir(follow_symlinks=False):
+                        remove_folder(Path(entry))
+                    else:
+                        os.unlink(entry)
+        except OSError:  # what still writes there keeps it
+            self._scratch = Path(mkdtemp(dir=self._folder))
 
     def _errors(self) -> Any:
         return errors_of(self._harness, f"the harness {self.name!r}", JobFailed)
 
     def _runner(self, left: Seconds) -> Callable[[Sequence[str], Path, Mapping[str, str]], ToolOutput]:
         """What runs a program of a harness, each time in an environment of another size."""
-        environ = environment(self._repo)
 
         def run(argv: Sequence[str], folder: Path, own: Mapping[str, str]) -> ToolOutput:
             seconds = left()
-            command = Run(shlex.join(argv), cwd=folder, environ={**environ, **own})
+            command = Run(shlex.join(argv), cwd=folder, environ={**self._environ, **own})
             limit = max(seconds, _LEAST) if seconds else 0.0
-            with (
-                scratch_folder(self._repo) as scratch,
-                Execution(command, scratch, limit, output=Output.KEEP, end_group=True) as execution,
-            ):
-                execution.set_variable(*padding(self._rng))
-                sample = execution.record()
+            # Files without a name: what still writes to them after the run writes into no other one.
+            with TemporaryFile(dir=self._folder) as out, TemporaryFile(dir=self._folder) as errors:
+                files = out.fileno(), errors.fileno()
+                for file in files:
+                    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+                with Execution(command, self._folder, limit, output=files, end_group=True) as execution:
+                    execution.set_variable(*padding(self._rng))
+                    sample = execution.record()
                 if sample.interruption is not None:
                     raise sample.interruption
                 if sample.early:
                     raise BudgetSpent
-                written = (
-                    execution.output(one).read_text("utf-8", "replace") for one in ("stdout", "stderr")
-                )
-                return ToolOutput(exit_status(sample.status), *written)
+                return ToolOutput(exit_status(sample.status), *map(_text_of, (out, errors)))
 
         return run
+
+
+def _text_of(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
 
 
 class SuiteBuild(NamedTuple):

@@ -21,6 +21,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 from perun.repository.copies import scratch_folder
 from perun.repository.jobs import Job, PluginConfig
+from perun.repository.registering import save_together
 from perun.repository.repository import Repository
 from perun.running.compare.compare import (
     METHOD,
@@ -34,7 +35,7 @@ from perun.running.compare.compare import (
 )
 from perun.running.compare.decide import ARMS, BASE, HEAD
 from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, Folders, prepared
-from perun.running.compare.trial import store
+from perun.running.compare.trial import requests
 from perun.running.run.collecting import complete, describe_machine
 from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses
 from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, run
@@ -74,7 +75,8 @@ def compare(
         with prepared(repo, planned.sides, 1, report, noise=True) as folders, ExitStack() as scratch:
             units = harnesses(repo, folders[HEAD][0], wanted.harness)
             for number, unit in enumerate(units):
-                suite = Suite(repo, unit, rng, wanted.seconds)
+                own = scratch.enter_context(scratch_folder(repo))
+                suite = Suite(repo, unit, rng, wanted.seconds, own)
                 session = _Session(repo, planned, options, wanted, suite, scratch, rng)
                 builds = session.built(folders, report, note)
                 names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
@@ -174,9 +176,18 @@ class _Session:
         if found.interruption is None:
             state = {**machine_state, **found.speed.described()}
             measured = [one for one in found.trials if one.benchmark in abouts]
-            for number, one in enumerate(measured):
-                report("storing the profiles", number, len(measured))
-                self._store(one, abouts[one.benchmark], state)
+            report("storing the profiles", 0, 0)
+            last = int(time.time())
+            save_together(
+                self._repo,
+                [
+                    request
+                    for one in measured
+                    for request in requests(
+                        self._plan.sides, self._made(one, state), abouts[one.benchmark], last
+                    )
+                ],
+            )
         changes = [change_of(decision) for one in found.trials for decision in one.trial.decisions]
         changes = [*_only_in_one(found), *changes]
         about = {**next(iter(abouts.values()), {}), "pairs": found.rounds}
@@ -200,11 +211,8 @@ class _Session:
         unit = PluginConfig(self._suite.name, self._suite.params)
         return CompareCase(Job(self._suite.command, name, parameters, unit), ())
 
-    def _store(self, one: BenchmarkTrial, about: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        made: dict[str, list[Profile]] = {
-            side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides
-        }
-        store(self._repo, self._plan.sides, made, about, int(time.time()))
+    def _made(self, one: BenchmarkTrial, state: Mapping[str, Any]) -> dict[str, list[Profile]]:
+        return {side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides}
 
     def _profiles(self, one: BenchmarkTrial, side: str, state: Mapping[str, Any]) -> Iterator[Profile]:
         """What was measured of one benchmark of a side: a profile of each type, that of times the last."""

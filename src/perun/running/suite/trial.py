@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import median
 from typing import Final
 
@@ -29,6 +30,9 @@ from perun.running.compare.instruments import BudgetSpent, Reading
 from perun.running.compare.trial import Trial
 from perun.running.suite.programs import Suite, SuiteBuild
 
+_metric = lru_cache(maxsize=4096)(Metric)
+"""A metric, that of each round the same object: there are three of each round of each benchmark."""
+
 
 @dataclass
 class BenchmarkTrial:
@@ -36,7 +40,7 @@ class BenchmarkTrial:
 
     :ivar iterations: operations of a sample, the same of both versions; 0 until they are found.
     :ivar trial: its pairs, and what they say. :ivar settled: whether more rounds would not change that.
-    :ivar failure: why it is not measured any more.
+    :ivar failure: why it is not measured any more. :ivar common: the metrics that all of its rounds gave.
     """
 
     benchmark: NamedBenchmark
@@ -44,6 +48,7 @@ class BenchmarkTrial:
     iterations: int = 0
     settled: bool = False
     failure: str = ""
+    common: set[Metric] = field(default_factory=set)
 
     @property
     def rounds(self) -> int:
@@ -57,8 +62,11 @@ class BenchmarkTrial:
 
     def add(self, arms: Mapping[str, BenchmarkRound], wants: Callable[[Metric], bool]) -> None:
         """Another round."""
-        self.trial.pairs.append({arm: Reading(self._values(arms[arm], wants)) for arm in ARMS})
-        if not self.trial.series:
+        pair = {arm: Reading(self._values(arms[arm], wants)) for arm in ARMS}
+        found = set.intersection(*(set(reading.values) for reading in pair.values()))
+        self.common = self.common & found if self.rounds else found
+        self.trial.pairs.append(pair)
+        if not self.common:
             self.failure = "it has no value that all of its rounds gave"
 
     def _values(self, round: BenchmarkRound, wants: Callable[[Metric], bool]) -> dict[Metric, float]:
@@ -66,7 +74,7 @@ class BenchmarkTrial:
         for one in round.values:
             # What is read of a stored type that is counted has no noise: this one may have.
             kind = PRINTED if one.type in EXACT and not one.is_count else one.type
-            metric = Metric(name, kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
+            metric = _metric(name, kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
             if wants(metric):
                 found[metric] = median(one.samples)
         return found
@@ -160,9 +168,11 @@ def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, 
     alpha = 1 - rules.confidence
     trials = [one for one in trials if one.rounds]
     for one in trials:
+        if not one.is_open:
+            continue
         series = one.trial.series
         may_be_exact = one.rounds == EXACT_AFTER and all(metric.exact for metric in series)
-        if one.is_open and (ends or looks.is_one(one.rounds) or may_be_exact):
+        if ends or looks.is_one(one.rounds) or may_be_exact:
             one.trial.decisions = decide(series, looks, rules, ends=ends)
     p_values = [found.verdict.difference.p_value for one in trials for found in one.trial.decisions]
     adjusted = benjamini_hochberg(p_values) if p_values else np.zeros(0)
@@ -174,10 +184,9 @@ def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, 
         own = [next(values) for _ in decisions]
         if not one.is_open:
             continue
-        series = one.trial.series
         for place, (found, p_value) in enumerate(zip(decisions, own, strict=True)):
             if is_change(found.verdict) and p_value > alpha:
-                metric = {found.metric: series[found.metric]}
+                metric = {found.metric: one.trial.series[found.metric]}
                 decisions[place] = decide(metric, looks, strict, ends=ends)[0]
         leading = [found for found in decisions if found.metric.type != PRINTED] or decisions
         one.settled = bool(leading) and all(found.settled for found in leading)
