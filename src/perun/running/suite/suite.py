@@ -60,8 +60,9 @@ def compare(
 ) -> CompareOutcome:
     """Measure the benchmarks of both sides in rounds, store what was measured, and judge it.
 
-    A benchmark that fails is told in a note, and the others go on. An interruption (Ctrl-C) ends it: what was
-    measured by then is judged as unknown, and not stored.
+    A benchmark that fails is told in a note, and the others go on; of several harnesses one that cannot build
+    its benchmarks is told, too. An interruption (Ctrl-C) ends it: what was measured by then is judged as
+    unknown, and not stored.
 
     :param report: and :param expect: and :param note: as of :func:`perun.running.compare.compare.compare`.
     :raises PerunError: where a side cannot be prepared, or has no benchmarks; nothing is stored then.
@@ -70,21 +71,30 @@ def compare(
     rng = rng or random.Random()
     comparisons: list[Comparison] = []
     interruption: BaseException | None = None
-    spent = 0.0
     try:
         with prepared(repo, planned.sides, 1, report, noise=True) as folders, ExitStack() as scratch:
             units = harnesses(repo, folders[HEAD][0], wanted.harness)
-            for number, unit in enumerate(units):
+            ready: list[tuple[_Session, Mapping[str, SuiteBuild]]] = []
+            for unit in units:
                 own = scratch.enter_context(scratch_folder(repo))
                 suite = Suite(repo, unit, rng, wanted.seconds, own)
                 session = _Session(repo, planned, options, wanted, suite, scratch, rng)
-                builds = session.built(folders, report, note)
-                names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
+                try:
+                    ready.append((session, session.built(folders, report, note)))
+                except PerunError as problem:
+                    if len(units) == 1:
+                        raise
+                    comparisons.append(session.not_built(problem))
+            if not comparisons:
+                _refuse_nothing(wanted, [builds for _, builds in ready])
+            spent = 0.0
+            for number, (session, builds) in enumerate(ready):
                 budget = options.budget
                 if budget is None:
+                    names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
                     budget = max(LEAST_BUDGET, EACH * sum(map(wanted.wants, names)))
                 else:
-                    budget = max(budget - spent, 0) / (len(units) - number)
+                    budget = max(budget - spent, 0) / (len(ready) - number)
                 begun = time.monotonic()
                 comparison, interruption = session.compared(builds, budget, report, expect)
                 spent += time.monotonic() - begun
@@ -94,6 +104,16 @@ def compare(
     except (KeyboardInterrupt, Terminated) as problem:
         interruption = problem
     return CompareOutcome(report_of(repo, planned, comparisons), interruption)
+
+
+def _refuse_nothing(wanted: SuiteOptions, builds: Sequence[Mapping[str, SuiteBuild]]) -> None:
+    """:raises UsageError: where none of the benchmarks is chosen."""
+    names = dict.fromkeys(name for own in builds for arm in (BASE, HEAD) for name in own[arm].programs)
+    if any(map(wanted.wants, names)):
+        return
+    known = ", ".join(map(str, list(names)[:_SHOWN])) or "none"
+    what = f"no benchmark matches {' '.join(wanted.patterns)!r}" if names else "no side has any benchmark"
+    raise UsageError(what, f"there are: {known}")
 
 
 class _Session:
@@ -123,8 +143,7 @@ class _Session:
     ) -> Mapping[str, SuiteBuild]:
         """The suite of each arm.
 
-        :raises UsageError: where none of the benchmarks is chosen. :raises PerunError: names the side whose
-            benchmarks cannot be built.
+        :raises PerunError: names the side whose benchmarks cannot be built.
         """
         found: dict[str, SuiteBuild] = {}
         for number, arm in enumerate(ARMS):
@@ -136,14 +155,11 @@ class _Session:
                 found[arm] = self._suite.build(folder, scratch, report, note)
             except PerunError as problem:
                 raise type(problem)(f"{side}: {problem.message}", problem.hint) from None
-        names = dict.fromkeys([*found[BASE].programs, *found[HEAD].programs])
-        if not any(map(self._wanted.wants, names)):
-            known = ", ".join(map(str, list(names)[:_SHOWN])) or "none"
-            what = f"none of the {self._suite.name} benchmarks matches {' '.join(self._wanted.patterns)!r}"
-            raise UsageError(
-                what if names else f"{self._suite.command} has no benchmarks here", f"there are: {known}"
-            )
         return found
+
+    def not_built(self, problem: PerunError) -> Comparison:
+        """That the benchmarks of this harness could not be built, where others can."""
+        return unmeasured(self._plan, self._case(), problem.message, problem)
 
     def compared(
         self,
