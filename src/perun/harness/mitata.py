@@ -10,8 +10,9 @@ from perun.harness._js import NodeScripts
 class MitataHarness(NodeScripts):
     """Runs the benchmarks of mitata 1, one process for each; those with arguments are a family.
 
-    A sample is exactly the number of calls. Of five samples, after five to warm up, the middle one counts:
-    mitata tells them sorted. What a benchmark with `manual` measures itself is the mean of so many calls.
+    A sample is exactly the number of calls. Of five samples, after a tenth of a second or longer to warm
+    up, the middle one counts: mitata tells them sorted. What a benchmark with `manual` measures itself is the
+    mean of so many calls.
     """
 
     name: ClassVar[str] = "mitata"

@@ -11,7 +11,7 @@ class TinybenchHarness(NodeScripts):
     """Runs the tasks of tinybench (2 to 6), one process for each.
 
     The options of a `Bench` for times, iterations, warming up and concurrency are replaced: a task is warmed
-    up for as long as it is measured, then run five times, and each run is a sample, the mean of its calls.
+    up for a tenth of a second at least, then run five times; each run is a sample, the mean of its calls.
     tinybench reads the clock around each call, which counts where one takes less than a microsecond.
     """
 

@@ -26,8 +26,9 @@ class VitestHarness:
     """Runs the benchmarks of vitest (1 to 4): those of a file in one process a round, by a runner that is put
     into `node_modules/.perun` of the package. Those of vitest 5 are others, and not supported.
 
-    Options of a benchmark for times, iterations and warming up are replaced. Each is warmed up for as long as
-    it is measured, then run five times, and each run is a sample, the mean of its calls.
+    Options of a benchmark for times, iterations and warming up are replaced. Each is warmed up for a tenth
+    of a second at least, then run five times; each run is a sample, the mean of its calls. What one does to
+    the compiler of the process may change the times of the next ones in the file.
     """
 
     name: ClassVar[str] = "vitest"

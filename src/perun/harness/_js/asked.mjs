@@ -8,6 +8,9 @@ export const asked = JSON.parse(process.env.PERUN_HARNESS_ASKED);
 /** How many samples a benchmark gets; one cold one, or one with a pause, does not count. */
 export const SAMPLES = 5;
 
+/** Milliseconds that a benchmark runs before it is measured, at least: until then it is compiled anew. */
+export const WARMUP = Math.max(1000 * asked.seconds, 100);
+
 const listed = [];
 const measured = {};
 

@@ -1,5 +1,5 @@
 // Functions of mitata 1 that do what Perun asks. A benchmark is the n-th that is measured: that is its key.
-import { SAMPLES, asked, found, isWanted, measureWanted } from './asked.mjs';
+import { SAMPLES, WARMUP, found, isWanted, measureWanted } from './asked.mjs';
 
 const FASTER = 100; // of a first call that is cold little can be told
 const SHORTEST = 0.1; // nanoseconds: what takes less is no operation
@@ -22,17 +22,18 @@ async function sampled(real, f, given, iterations) {
   return (await real.measure(f, { ...options, min_samples: iterations, max_samples: iterations })).avg;
 }
 
-/** Warmed up by as much: seconds of an operation, the middle sample, which mitata has sorted. */
+/** Warmed up: seconds of an operation, the middle sample, as mitata has sorted them. */
 async function measured(real, f, given, asks, seconds) {
   const aim = 1e9 * seconds;
   const most = Math.ceil(aim / SHORTEST);
   let iterations = asks || 1;
+  const start = performance.now();
   let took = await sampled(real, f, given, iterations);
   while (!asks && iterations * took < aim / 2 && iterations < most) {
     iterations = Math.min(most, Math.ceil(iterations * Math.min(FASTER, aim / (iterations * took))));
     took = await sampled(real, f, given, iterations);
   }
-  took = await sampled(real, f, given, iterations);
+  do took = await sampled(real, f, given, iterations); while (performance.now() - start < WARMUP);
   return { samples: [took / 1e9], iterations };
 }
 

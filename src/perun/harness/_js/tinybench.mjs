@@ -1,11 +1,10 @@
 // Bench of tinybench, 2 to 6, whose runs do what Perun asks.
-import { SAMPLES, asked, found, isWanted, measureWanted } from './asked.mjs';
+import { SAMPLES, WARMUP, asked, found, isWanted, measureWanted } from './asked.mjs';
 
 /** The options of a run of so many calls, or of so many seconds where that is 0. */
 export function options(iterations, seconds) {
-  const time = 1000 * seconds;
-  const warmup = { warmup: true, warmupTime: time * SAMPLES, warmupIterations: 1, throws: false };
-  return { ...warmup, time: iterations ? 0 : time, iterations: iterations || 1 };
+  const warmup = { warmup: true, warmupTime: WARMUP, warmupIterations: 1, throws: false };
+  return { ...warmup, time: iterations ? 0 : 1000 * seconds, iterations: iterations || 1 };
 }
 
 /** Warm a task up and run it some times: each run is a sample, the mean of its calls. */
@@ -14,6 +13,7 @@ export async function sample(task) {
   const samples = [];
   let calls = 0;
   for (let run = 0; run < SAMPLES; run++) {
+    task.reset(); // one that has run does not run again in some versions
     await task.run();
     const result = task.result;
     if (result?.error) throw result.error;
