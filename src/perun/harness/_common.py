@@ -80,6 +80,11 @@ def _files(
                 yield Path(parent, name)
 
 
+def built_files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """The files that a build may have made, where their names end so."""
+    return _files(folder, suffixes, _NOT_BUILT, _MOST_BUILT)
+
+
 def programs_of(
     folder: Path, named: Sequence[str], marks: tuple[bytes, ...], what: str, ctx: HarnessContext
 ) -> list[SuiteProgram]:
@@ -93,7 +98,7 @@ def programs_of(
         if not os.access(folder / name, os.X_OK) or not (folder / name).is_file():
             raise JobFailed(f"{name} is not a program in {folder}", "build it by `execute.pre_run`")
     paths = [folder / name for name in named] or [
-        path for path in _files(folder, ("",), _NOT_BUILT, _MOST_BUILT) if _is_program_with(path, marks)
+        path for path in built_files(folder, ("",)) if _is_program_with(path, marks)
     ]
     if not paths:
         ctx.note(f"no program in {folder} was built with {what}: build it by `execute.pre_run`, or name it")
