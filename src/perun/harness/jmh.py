@@ -250,7 +250,7 @@ def parsed(text: str, name: str, operations: int, shots: bool) -> BenchmarkRound
 
 def _values(metrics: Mapping[str, Any], operations: int, shots: bool) -> Iterator[BenchmarkValue]:
     for label, metric in metrics.items():
-        label = label.lstrip("\u00b7")  # before 1.36
+        label = label.lstrip("\u00b7")  # before 1.37
         unit, samples = metric["scoreUnit"], [float(one) for one in metric["rawData"][0]]
         if not samples or not all(math.isfinite(one) for one in samples):
             continue
