@@ -1,8 +1,8 @@
 """Time collector: how long a command runs (manual 4.1.3).
 
 Every run yields three resources: `real` (elapsed), `user` and `sys` time, the latter two with those of all
-descendants that the command waited for. `real` has `waited` beside it: the seconds in which the first thread
-of the command was ready, and other programs had the processors.
+descendants that the command waited for. `waited` in the information on the collector are the seconds of each
+run in which the first thread of the command was ready, and other programs had the processors.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class TimeCollector:
         """The profile of runs that were timed, in their order; also by others than this collector."""
         profile = new_profile(run, COLLECTOR_TYPE, COLLECTOR_DEFAULT_UNITS, self.name, to_mapping(params))
         profile.update_resources(_resources(run.cmd, samples, params.ignore_failure))
+        if any(sample.waited for sample in samples):
+            profile["collector_info"]["waited"] = [round(sample.waited, 6) for sample in samples]
         return profile
 
 
@@ -99,8 +101,6 @@ def _resources(uid: str, samples: Sequence[RunSample], with_exitcode: bool) -> l
         for subtype, amount in (("real", sample.real), ("user", sample.user), ("sys", sample.system)):
             resource: dict[str, Any] = {"amount": amount, "type": "time", "subtype": subtype}
             resource |= {"uid": uid, "order": order}
-            if subtype == "real":
-                resource["waited"] = sample.waited
             if with_exitcode:
                 resource["exitcode"] = exit_status(sample.status)
             resources.append(resource)

@@ -126,9 +126,9 @@ def processor_time(profile: Profile) -> Headline | None:
         for (order, workload, one), (*_, other) in zip(runs[1], runs[2], strict=True)
     ]
     shares: dict[str, list[float]] = {}
-    without_core = {(order, workload): one for order, workload, one in _values(clocks[0], unit_of, "waited")}
+    waited = _waited(profile)
     for (order, workload, took), (*_, amount) in zip(runs[0], used, strict=True):
-        took -= without_core.get((order, workload), 0.0)
+        took -= waited.get(order, 0.0)
         if not (took > 0 and amount > 0) or _is_coarse(amount):
             return None
         shares.setdefault(workload, []).append(amount / took)
@@ -247,19 +247,22 @@ def _rounds(
     return tuple(rounds)
 
 
-def _values(
-    groups: Iterable[ResourceGroup], unit_of: UnitOf, key: str = "amount"
-) -> list[tuple[float, str, float]]:
-    """Order, workload and amount of each measurement in the common unit; what is no number is left out.
+def _waited(profile: Profile) -> dict[float, float]:
+    """By order of the runs, for how many seconds others had the processors; empty where it is not told."""
+    about = profile.get("collector_info")
+    found = about.get("waited") if isinstance(about, Mapping) else None
+    listed = found if isinstance(found, list) else []
+    return {float(order): one for order, one in enumerate(listed, 1) if isinstance(one, float)}
 
-    :param key: of the amount.
-    """
+
+def _values(groups: Iterable[ResourceGroup], unit_of: UnitOf) -> list[tuple[float, str, float]]:
+    """Order, workload and amount of each measurement in the common unit; what is no number is left out."""
     found: list[tuple[float, str, float]] = []
     for group in groups:
         factor = common_unit(unit_of(*_kind(group)))[0]
         amounts, orders, workloads = (
             group.columns.get(name) or [group.constants.get(name)] * group.size
-            for name in (key, "order", _WORKLOAD)
+            for name in ("amount", "order", _WORKLOAD)
         )
         for amount, order, workload in zip(amounts, orders, workloads, strict=True):
             if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e150:

@@ -29,7 +29,7 @@ from perun.store import Store
 # are split.
 
 _RUNS = {**PARTS, "execute.pre_run": Run}
-_UNITS: Mapping[str, str] = {"collectors": "collect", "postprocessors": "postprocess"}
+_UNITS: Mapping[str, str] = {"collectors": "collect", "postprocessors": "postprocess", "harnesses": "harness"}
 """Keys that name plugins with their parameters, and the family of these."""
 
 

@@ -311,6 +311,7 @@ _LOCAL_KEYS: Final = (
     "args",
     "workloads",
     "collectors",
+    "harnesses",
     "postprocessors",
     "execute.pre_run",
     "execute.timeout",
