@@ -12,10 +12,11 @@ import pytest
 from perun.measurement.difference import Rules
 from perun.measurement.series import Metric
 from perun.measurement.verdict import is_change
-from perun.plugin.suites import NamedBenchmark
+from perun.plugin.suites import BenchmarkRound, BenchmarkValue, NamedBenchmark
 from perun.running.compare.decide import ARMS, InterimPlan
 from perun.running.compare.instruments import Reading
 from perun.running.compare.trial import Trial
+from perun.running.suite.programs import SuiteOptions
 from perun.running.suite.trial import BenchmarkTrial, look
 
 PROGRAM = """
@@ -127,6 +128,46 @@ def test_what_is_stored_says_the_same(suite: Any) -> None:
         if one["method"] == "hodges_lehmann_ratio"  # beside that of the manual
     }
     assert said == found and len(said) == 8
+
+
+def test_each_call_has_an_empty_folder_and_the_output_of_its_program(suite: Any) -> None:
+    """Also after calls that left something there, and programs that go on, or write errors."""
+    files = {"bench.py": """
+import subprocess, sys
+print("noise", file=sys.stderr)
+subprocess.Popen(["sh", "-c", "sleep 0.2; echo wrong; echo wrong >&2"], start_new_session=True)
+""" + PROGRAM, "costs.json": json.dumps({"parse": 1.0, "sort n=1": 2.0})}  # fmt: skip
+    for _ in range(2):
+        files["bench.py"] += "# the same\n"
+        suite.git.commit("Write errors", files)
+    dirty = """        (ctx.scratch / "inner").mkdir()
+        (ctx.scratch / "inner" / "file").write_text("x")
+        (ctx.scratch / "file").write_text("x")
+        return {names"""
+    plugin = suite.path / ".perun/plugins/harness/made.py"
+    plugin.write_text(HARNESS.replace("    together = True\n", "").replace("        return {names", dirty))
+    options = ("compare", "--suite", "--budget", "200", "--max-pairs", "12", "HEAD~1", "HEAD")
+    told = suite.perun("-v", *options)
+    assert told.code == 0, told.err
+    assert "2 benchmarks, " in told.out and "not measured" not in told.out and suite.leftovers == []
+
+
+def test_samples_are_shorter_where_the_budget_is_short() -> None:
+    options = SuiteOptions()
+    assert options.sampled(10, 60) == options.seconds == options.sampled(0, 60)
+    assert 0.001 < options.sampled(200, 60) < options.seconds
+    assert 200 * 3 * 10 * options.sampled(200, 60) < 60 / 3
+    assert options.sampled(100_000, 60) == 0.001
+
+
+def test_a_metric_counts_where_all_rounds_have_it() -> None:
+    one = BenchmarkTrial(NamedBenchmark("b"), Trial("made"))
+    time, size = (BenchmarkValue(kind, "", "", (1.0,)) for kind in ("time", "size"))
+    for values, left in (((time, size), {"time", "size"}), ((time,), {"time"}), ((size,), set())):
+        assert not one.failure
+        one.add({arm: BenchmarkRound(1, values) for arm in ARMS}, lambda _: True)
+        assert {metric.type for metric in one.trial.series} == left
+    assert "no value that all" in one.failure
 
 
 def test_some_benchmarks_of_it(suite: Any) -> None:

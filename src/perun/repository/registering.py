@@ -124,12 +124,12 @@ def save_together(repo: Repository, wanted: Sequence[SaveRequest]) -> list[Path]
         _note(repo, {path: one.profile for one, path in both if not one.registers})
         for version in dict.fromkeys(one.minor_version for one in wanted):
             own = {path: one.profile for one, path in both if one.registers and one.minor_version == version}
-            names |= _register_all(repo, own, version)
+            names |= register_all(repo, own, version)
     return [path.with_name(names.get(path, path.name)) for path in paths]
 
 
-def _register_all(repo: Repository, profiles: Mapping[Path, Profile], version: str) -> dict[Path, str]:
-    """As :func:`register`, for many."""
+def register_all(repo: Repository, profiles: Mapping[Path, Profile], version: str) -> dict[Path, str]:
+    """As :func:`register`, for many pending profiles of the version: the name of each."""
     if not profiles:
         return {}
     times = {path: repo.store.files.state(path).st_mtime_ns / 10**9 for path in profiles}

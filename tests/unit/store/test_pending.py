@@ -40,6 +40,17 @@ def forge(store: Store, **changed: str) -> None:
     age(store)
 
 
+def test_heads_of_many_are_cached_once(store: Store, make_profile: MakeProfile) -> None:
+    with store.pending.changing(), store.pending.changing():
+        paths = [store.pending.save(make_profile(), "one") for _ in range(3)]
+        assert not cache(store).exists() and len(names(store)) == 3
+        store.pending.remove(paths[:1])
+        os.utime(paths[1], (1_700_000_000,) * 2)
+    entries = parse(cache(store).read_bytes(), "cache").entries
+    assert (entries[0].path, entries[0].time) == ("one(1).perf", 1_700_000_000)
+    assert names(store) == [one.path for one in entries] == ["one(1).perf", "one(2).perf"]
+
+
 def test_saved_profiles_are_listed_by_name(store: Store, make_profile: MakeProfile) -> None:
     second = store.pending.save(make_profile(origin="a" * 40, postprocessors=("normalizer",)), "b")
     first = store.pending.save(make_profile(cmd="ls", type_="memory", collector="memory"), "a.perf")

@@ -30,12 +30,17 @@ from perun.plugin.suites import (
 )
 from perun.repository.jobs import PluginConfig, configured_unit, make_unit
 from perun.repository.repository import Repository
+from perun.running.compare.decide import ARMS
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.run.pre_run import environment
 
 _KEY: Final = "harnesses"
 _LEAST: Final = 0.001
-"""Seconds that a program is given at least: 0 would be without a limit."""
+"""Seconds that a sample takes, and that a program is given at least: 0 would be without a limit."""
+_ROUNDS: Final = 15
+"""So many are enough for an answer where benchmarks are quiet, with that which warms up."""
+_SHARE: Final = 0.3
+"""Of the budget, that samples may take so that there are so many rounds."""
 
 Seconds = Callable[[], float]
 
@@ -46,12 +51,19 @@ class SuiteOptions:
 
     :ivar harness: the name of one; empty for all that the project has. :ivar patterns: shell patterns, of
         which a name with its parameters, or without, matches one; none for all.
-    :ivar seconds: that the samples of one benchmark take in a round.
+    :ivar seconds: that the samples of one benchmark take in a round at most, see :meth:`sampled`.
     """
 
     harness: str = ""
     patterns: tuple[str, ...] = ()
-    seconds: float = 0.01
+    seconds: float = 0.005
+
+    def sampled(self, benchmarks: int, budget: float) -> float:
+        """The seconds of a sample with which so many benchmarks have the rounds that can decide within the
+        budget: starting programs takes longer than short samples do, and more rounds tell more than longer
+        samples."""
+        runs = benchmarks * len(ARMS) * _ROUNDS
+        return max(min(self.seconds, _SHARE * budget / max(runs, 1)), _LEAST)
 
     def wants(self, benchmark: NamedBenchmark) -> bool:
         """Whether the benchmark is measured."""
@@ -89,7 +101,7 @@ class Suite:
 
     :param rng: draws the environments of the programs. :param scratch: an empty folder of its own.
         :ivar name: of the harness. :ivar command: what its users type. :ivar together: whether one process
-        measures all benchmarks of a round.
+        measures all benchmarks of a round. :ivar seconds: of the samples of one benchmark in a round.
     """
 
     def __init__(
@@ -104,7 +116,7 @@ class Suite:
         self.command: str = self._harness.command
         self.together = bool(getattr(self._harness, "together", False))
         self._rng = rng
-        self._seconds = seconds
+        self.seconds = seconds
 
     def build(self, folder: Path, scratch: Path, report: Report, note: Callable[[str], None]) -> SuiteBuild:
         """The programs of the working copy in the folder, with the names of their benchmarks.
@@ -113,7 +125,7 @@ class Suite:
         :raises PerunError: where they cannot be built, or two of them have a benchmark of one name.
         """
         with self._errors():
-            context = HarnessContext(self._runner(lambda: 0.0), scratch, self._seconds, report, note)
+            context = HarnessContext(self._runner(lambda: 0.0), scratch, self.seconds, report, note)
             programs = self._harness.build(folder, self.params, context)
         found: dict[NamedBenchmark, SuiteProgram] = {}
         for number, program in enumerate(programs):
@@ -149,7 +161,7 @@ class Suite:
     @contextmanager
     def _context(self, left: Seconds, note: Callable[[str], None]) -> Iterator[HarnessContext]:
         try:
-            yield HarnessContext(self._runner(left), self._scratch, self._seconds, silent, note)
+            yield HarnessContext(self._runner(left), self._scratch, self.seconds, silent, note)
         finally:
             self._empty_scratch()
 

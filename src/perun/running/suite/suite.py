@@ -89,12 +89,13 @@ def compare(
                 _refuse_nothing(wanted, [builds for _, builds in ready])
             spent = 0.0
             for number, (session, builds) in enumerate(ready):
-                budget = options.budget
+                names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
+                count, budget = sum(map(wanted.wants, names)), options.budget
                 if budget is None:
-                    names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
-                    budget = max(LEAST_BUDGET, EACH * sum(map(wanted.wants, names)))
+                    budget = max(LEAST_BUDGET, EACH * count)
                 else:
                     budget = max(budget - spent, 0) / (len(ready) - number)
+                session.suite.seconds = wanted.sampled(count, budget)
                 begun = time.monotonic()
                 comparison, interruption = session.compared(builds, budget, report, expect)
                 spent += time.monotonic() - begun
@@ -134,7 +135,7 @@ class _Session:
         self._plan = planned
         self._options = options
         self._wanted = wanted
-        self._suite = suite
+        self.suite = suite
         self._scratch = scratch
         self._rng = rng
 
@@ -148,11 +149,11 @@ class _Session:
         found: dict[str, SuiteBuild] = {}
         for number, arm in enumerate(ARMS):
             side = self._plan.head if arm == HEAD else self._plan.base
-            report(f"building the {self._suite.name} benchmarks of {side}", number, len(ARMS))
+            report(f"building the {self.suite.name} benchmarks of {side}", number, len(ARMS))
             folder = folders[arm][0]
             try:
                 scratch = self._scratch.enter_context(scratch_folder(self._repo))
-                found[arm] = self._suite.build(folder, scratch, report, note)
+                found[arm] = self.suite.build(folder, scratch, report, note)
             except PerunError as problem:
                 raise type(problem)(f"{side}: {problem.message}", problem.hint) from None
         return found
@@ -173,12 +174,12 @@ class _Session:
 
         def progress(trial: SuiteTrial, left: float) -> None:
             settled = sum(not one.is_open for one in trial.trials)
-            report(f"{self._suite.command}: round {trial.rounds}", settled, len(trial.trials))
+            report(f"{self.suite.command}: round {trial.rounds}", settled, len(trial.trials))
             expect(left)
 
-        report(f"{self._suite.command}: finding how many iterations", 0, 0)
+        report(f"{self.suite.command}: finding how many iterations", 0, 0)
         found = run(
-            self._suite, builds, self._wanted.wants, self._options.rules, budget, self._options.most_pairs,
+            self.suite, builds, self._wanted.wants, self._options.rules, budget, self._options.most_pairs,
             self._wants, progress, self._rng,
         )  # fmt: skip
         case = self._case()
@@ -209,7 +210,7 @@ class _Session:
         about = {**next(iter(abouts.values()), {}), "pairs": found.rounds}
         about = {key: about[key] for key in about if key not in ("levels", "noise")}
         comparison = Comparison(
-            unstored(case, self._suite.name), None, self._plan.base.version,
+            unstored(case, self.suite.name), None, self._plan.base.version,
             (MethodResult(METHOD, tuple(changes)),), notes=tuple(_notes(found)), session=about,
         )  # fmt: skip
         return comparison, found.interruption
@@ -224,8 +225,8 @@ class _Session:
 
     def _case(self, one: BenchmarkTrial | None = None) -> CompareCase:
         name, parameters = one.benchmark if one else ("", "")
-        unit = PluginConfig(self._suite.name, self._suite.params)
-        return CompareCase(Job(self._suite.command, name, parameters, unit), ())
+        unit = PluginConfig(self.suite.name, self.suite.params)
+        return CompareCase(Job(self.suite.command, name, parameters, unit), ())
 
     def _made(self, one: BenchmarkTrial, state: Mapping[str, Any]) -> dict[str, list[Profile]]:
         return {side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides}
@@ -237,12 +238,12 @@ class _Session:
         types = sorted({metric.type for metric in metrics}, key=lambda kind: (kind == "time", kind))
         for kind in types:
             own = [metric for metric in metrics if metric.type == kind]
-            collector = self._suite.name if kind == types[-1] else f"{self._suite.name}.{kind}"
+            collector = self.suite.name if kind == types[-1] else f"{self.suite.name}.{kind}"
             units = {f"{kind} ({one.subtype})" if one.subtype else kind: one.unit for one in own}
             header: dict[str, Any] = {"type": kind, "units": units}
             if better := [one.subtype or one.uid for one in own if one.larger_is_better]:
                 header["larger_is_better"] = better
-            params = {**to_mapping(self._suite.params), "iterations": one.iterations}
+            params = {**to_mapping(self.suite.params), "iterations": one.iterations}
             profile = Profile({"header": header, "collector_info": {"name": collector, "params": params}})
             profile.update_resources(list(_resources(own, one, side)))
             yield complete(profile, job, state)
