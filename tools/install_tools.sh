@@ -55,10 +55,10 @@ strange)
   }
   ;;
 harnesses)
-  purpose="the tests of harnesses of Go and C++"
-  packages=(golang-go libbenchmark-dev catch2)
+  purpose="the tests of harnesses of Go, C++ and Rust"
+  packages=(golang-go libbenchmark-dev catch2 librust-criterion-dev)
   found() {
-    any go && any_file /usr/include/benchmark/benchmark.h &&
+    any go && any_file /usr/include/benchmark/benchmark.h && any_file /usr/share/cargo/registry/criterion-*/Cargo.toml &&
       any_file /usr/include/catch2/catch.hpp /usr/include/catch2/catch_all.hpp
   }
   ;;

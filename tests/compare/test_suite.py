@@ -13,10 +13,13 @@ from perun.measurement.difference import Rules
 from perun.measurement.series import Metric
 from perun.measurement.verdict import is_change
 from perun.plugin.suites import BenchmarkRound, BenchmarkValue, NamedBenchmark
+from perun.profile.changes import PerformanceChange
 from perun.running.compare.decide import ARMS, InterimPlan
 from perun.running.compare.instruments import Reading
+from perun.running.compare.plan import CompareOptions, plan_sides
 from perun.running.compare.trial import Trial
 from perun.running.suite.programs import SuiteOptions
+from perun.running.suite.suite import compare
 from perun.running.suite.trial import BenchmarkTrial, look
 
 PROGRAM = """
@@ -168,6 +171,23 @@ def test_a_metric_counts_where_all_rounds_have_it() -> None:
         one.add({arm: BenchmarkRound(1, values) for arm in ARMS}, lambda _: True)
         assert {metric.type for metric in one.trial.series} == left
     assert "no value that all" in one.failure
+
+
+def test_what_an_interruption_leaves_open_is_unknown(suite: Any) -> None:
+    """And nothing is stored, as it ended by what somebody saw."""
+    repo = suite.repository
+    options = CompareOptions("HEAD~1", "HEAD", budget=200.0)
+
+    def interrupt(activity: str, done: int, total: int) -> None:
+        if ": round 12" in activity:
+            raise KeyboardInterrupt
+
+    found = compare(repo, plan_sides(repo, options), options, SuiteOptions(), interrupt, rng=random.Random(1))
+    assert isinstance(found.interruption, KeyboardInterrupt)
+    (comparison,) = found.report.comparisons
+    words = {change.location: change.result for result in comparison.results for change in result.changes}
+    assert PerformanceChange.Unknown in words.values()
+    assert suite.registered("HEAD") == [] and suite.leftovers == []
 
 
 def test_some_benchmarks_of_it(suite: Any) -> None:

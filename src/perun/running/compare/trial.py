@@ -170,7 +170,7 @@ def run(
         looks = looks or InterimPlan(most_pairs)
         trial.decisions = decide(trial.series, looks, rules, ends=True)
     if trial.interruption is not None:
-        trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
+        trial.decisions = [undecided(one, len(trial.pairs)) for one in trial.decisions]
     return trial
 
 
@@ -227,7 +227,7 @@ def _is_disturbed(trial: Trial, watch: conditions.ConditionWatch, before: condit
     return True
 
 
-def _undecided(decision: MetricDecision, pairs: int) -> MetricDecision:
+def undecided(decision: MetricDecision, pairs: int) -> MetricDecision:
     """The decision as that of a series which somebody has ended, so that its level does not hold."""
     rule = f"interrupted after {pairs} pairs; by then {decision.verdict.reason}"
     verdict = decision.verdict._replace(change=PerformanceChange.Unknown, reason=rule)

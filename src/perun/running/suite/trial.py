@@ -27,7 +27,7 @@ from perun.plugin.suites import BenchmarkRound, NamedBenchmark
 from perun.profile.amounts import readable
 from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, decide
 from perun.running.compare.instruments import BudgetSpent, Reading
-from perun.running.compare.trial import Trial
+from perun.running.compare.trial import Trial, undecided
 from perun.running.suite.programs import Suite, SuiteBuild
 
 _metric = lru_cache(maxsize=4096)(Metric)
@@ -153,7 +153,12 @@ def run(
         trial.interruption = problem
         trial.reason = "interrupted"
     trial.seconds = clock() - begun
+    left = [one for one in trial.trials if one.is_open]
     look(trial.trials, looks, rules, ends=True)
+    if trial.interruption is not None:
+        for one in left:
+            one.settled = False
+            one.trial.decisions = [undecided(found, one.rounds) for found in one.trial.decisions]
     return trial
 
 
