@@ -71,7 +71,9 @@ def use(perun, family, name):
         repository = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", "add", "benches"], check=True)
         subprocess.run([*repository, "commit", "-q", "-m", "Add a benchmark"], check=True)
-        told = perun("compare", "--harness", name, "--budget", "1", "--json", "HEAD", "HEAD").json
+        told = perun(
+            "compare", "--harness", name, "--budget", "100", "--max-pairs", "3", "--json", "HEAD", "HEAD"
+        ).json
         assert [one["location"] for one in told["comparisons"][0]["changes"]] == ["quick"]
     else:
         perun("config", "set", "generators.workload", f"[{{id: mine, type: {stem}, base: 7, count: 3}}]")

@@ -62,11 +62,12 @@ ALLOWED = {
     "perun.pages": "scripts of Perun itself",
     "perun.view._common.chart_view": "scripts of a library",
     "perun.workload.textfile": "writes",
-    "perun.running.compare.instruments": "copies a program that is then run",
+    "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
-COLLECTORS = ("perun.collect", "perun.fuzz.coverage", "perun.bounds", "perun.native")
-"""These open programs, and what they recorded in a folder of their own; the user let them run."""
+COLLECTORS = ("perun.collect", "perun.harness", "perun.fuzz.coverage", "perun.bounds", "perun.native")
+"""These open programs and sources of working copies, and what they recorded in a folder of their own; the
+user let them run."""
 
 
 def modules():
