@@ -86,12 +86,15 @@ def _go(lengths: Lengths) -> Files:
 
 
 def _google(lengths: Lengths) -> Files:
-    functions = "".join(f"BENCHMARK(work)->Name({f'b{number}'!r})->Arg({length});\n".replace("'", '"')
-                        for number, length in enumerate(lengths))  # fmt: skip
+    functions = "".join(
+        f"static void b{number}(benchmark::State& state) {{ work(state, {length}); }}\n"
+        f"BENCHMARK(b{number});\n"
+        for number, length in enumerate(lengths)
+    )
     return {
-        "made.cc": "#include <benchmark/benchmark.h>\nstatic void work(benchmark::State& state) {\n"
+        "made.cc": "#include <benchmark/benchmark.h>\nstatic void work(benchmark::State& state, long n) {\n"
         "  unsigned long long x = 1;\n  for (auto _ : state) {\n"
-        "    for (long i = 0; i < state.range(0); i++) x = x * 6364136223846793005ULL + 1;\n"
+        "    for (long i = 0; i < n; i++) x = x * 6364136223846793005ULL + 1;\n"
         "    benchmark::DoNotOptimize(x);\n  }\n}\n"
         f"{functions}BENCHMARK_MAIN();\n",
         ".gitignore": "made\n",
