@@ -62,6 +62,7 @@ ALLOWED = {
     "perun.pages": "scripts of Perun itself",
     "perun.view._common.chart_view": "scripts of a library",
     "perun.workload.textfile": "writes",
+    "perun.running.compare.answers": "what programs have written into a scratch folder",
     "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""

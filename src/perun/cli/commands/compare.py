@@ -57,6 +57,9 @@ class CompareMeasuringOptions(CommandOptions):
     duet: bool = param(
         False, help="Run both sides at the same time, on two cores that are exchanged from pair to pair."
     )
+    check_output: bool = param(
+        False, help="Refuse to compare what does not write the same to its standard output on both sides."
+    )
     always: bool = param(False, help="Measure also where both sides are the same program and input.")
     seed: int | None = param(None, metavar="N", help=SEED)
     suite: bool = param(False, help="Measure the named benchmarks of the project, in place of commands.")
@@ -73,8 +76,15 @@ class CompareMeasuringOptions(CommandOptions):
         """
         if not (self.suite or self.benchmark or self.harness):
             return None
-        for option, value in (("--cmd", self.cmd), ("--args", self.args), ("--workload", self.workload),
-                              ("--duet", self.duet), ("--builds", self.builds > 1)):  # fmt: skip
+        of_commands = {
+            "--cmd": self.cmd,
+            "--args": self.args,
+            "--workload": self.workload,
+            "--duet": self.duet,
+            "--builds": self.builds > 1,
+            "--check-output": self.check_output,
+        }
+        for option, value in of_commands.items():
             if value:
                 raise UsageError(f"{option} does not go with --suite", "leave one of them out")
         return SuiteOptions(self.harness, self.benchmark)
@@ -111,6 +121,7 @@ class CompareMeasuringOptions(CommandOptions):
             self.always,
             self.seed,
             self.duet,
+            self.check_output,
         )
 
 

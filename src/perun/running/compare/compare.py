@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.core.errors import PerunError, Terminated
+from perun.core.errors import JobFailed, PerunError, Terminated
 from perun.core.wording import plural
 from perun.history.check.report import AcknowledgementFilter, Comparison, MethodResult, VersionReport
 from perun.measurement.comparable import drifted
@@ -29,7 +29,10 @@ from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
+from perun.running.compare.answers import first_difference, output_in
 from perun.running.compare.decide import (
+    BASE,
+    HEAD,
     LEAST,
     Duet,
     MetricDecision,
@@ -333,6 +336,12 @@ class _Session:
             and len(builds) > 1
             and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
         ]
+        if self._options.check_output:
+            try:
+                notes += self._answers(case, folders, shares)
+            except PerunError as problem:
+                yield unmeasured(self._plan, case, problem.message, problem)
+                return
         with scratch_folder(self._repo) as scratch:
             instruments = list(self._instruments(case, metrics, folders, scratch))
             for number, instrument in enumerate(instruments):
@@ -340,6 +349,31 @@ class _Session:
                 yield self._tried(case, instrument, folders, seconds, tuple(notes))
                 if self.interruption is not None:
                     return
+
+    def _answers(self, case: CompareCase, folders: Folders, shares: int) -> list[str]:
+        """What is to be told of the outputs of both sides, which are the same.
+
+        :raises JobFailed: where they are not, though two runs of the base have the same.
+        """
+        begun = time.monotonic()
+        self._watched.report(f"{case.job}: looking whether both answer the same", 0, 0)
+        run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
+        seconds = max(self._left / shares, LEAST)
+        with scratch_folder(self._repo) as scratch:
+            base, head, again = (
+                output_in(run_of, folders[name][0], scratch / name, seconds) for name in (BASE, HEAD, NOISE)
+            )
+            self._left -= time.monotonic() - begun
+            if changing := first_difference(base, again):
+                return [
+                    f"whether both sides answer the same is not known: the base itself does not, {changing}"
+                ]
+            if found := first_difference(base, head):
+                raise JobFailed(
+                    f"{self._plan.head} answers differently than {self._plan.base}: {found}",
+                    "correct it, or compare without --check-output",
+                )
+        return []
 
     def _why_identical(self, case: CompareCase, first: Path, second: Path, shares: int) -> str:
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))

@@ -40,6 +40,7 @@ class CompareOptions:
     :ivar budget: seconds for measuring everything; None for :data:`SECONDS` for each configuration.
     :ivar most_pairs: pairs at which each series ends. :ivar pin: keep the program on one core.
     :ivar duet: run both sides at the same time, on two cores, where that can be.
+    :ivar check_output: measure only what writes the same to its standard output on both sides.
     :ivar always: measure programs that are identical, too. :ivar seed: of generators of workloads.
     """
 
@@ -58,6 +59,7 @@ class CompareOptions:
     always: bool = False
     seed: int | None = None
     duet: bool = False
+    check_output: bool = False
 
 
 def share(text: str, option: str) -> float:
