@@ -126,9 +126,10 @@ def test_what_was_measured_before_stands_beside_it(project: Any, bench: Any, per
 
 
 def test_uncommitted_changes_are_pending(project: Any, bench: Any, perun: Any) -> None:
-    committed = bench("cat file.txt")
+    command = "sh -c 'sleep 0.05; cat file.txt'"  # of which the same clock stands for both
+    committed = bench(command)
     project.write({"file.txt": "changed\n"})
-    found = bench("cat file.txt")
+    found = bench(command)
     assert found["uncommitted"] and not found["benchmarks"][0]["registered"]
     # They are compared with what they change.
     before, now = (one["benchmarks"][0] for one in (committed, found))

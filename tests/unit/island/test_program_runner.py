@@ -17,6 +17,7 @@ import pytest
 
 from perun.core.errors import CollectorUnavailable
 from perun.island import command_line, opening
+from perun.island import result as results
 from perun.island.opening import OpenRecording
 from perun.island.supervisor import control_group
 
@@ -564,6 +565,7 @@ def test_what_is_open_at_the_end_is_told(tmp_path: Path) -> None:
 def test_who_kills_the_supervisor_ends_the_program_and_is_told_so(running: Callable[..., Running]) -> None:
     program = running(COMPUTING, errors=True)
     parent = int(Path(f"/proc/{program.pid}/stat").read_text().rpartition(") ")[2].split()[1])
+    until(lambda: results.read(program.folder).pid == program.pid)  # before, nobody else knows the program
     os.kill(parent, signal.SIGKILL)
     _, errors = program.process.communicate(timeout=60)
     assert (program.process.returncode, errors) == (
