@@ -78,10 +78,21 @@ def boundaries(
 ) -> Iterator[float]:
     """The absolute value that a standard normal statistic must exceed at each look, computed one after the
     other; parameters as above."""
-    for look, size in enumerate(sizes, 1):
-        before = _looked(alpha, tuple(sizes[: look - 1]), most, power)
-        due = alpha if ends and look == len(sizes) else spent(alpha, size, most, power)
-        yield before.bound(size, due)
+    for look in range(1, len(sizes) + 1):
+        yield _boundary(alpha, tuple(sizes[:look]), most, power, ends=ends and look == len(sizes))
+
+
+def level(
+    alpha: float, sizes: Sequence[int], most: int, power: float = SPENDING_POWER, *, ends: bool = False
+) -> float:
+    """The last of :func:`nominal_levels`; those before it are not made again."""
+    return level_of(_boundary(alpha, tuple(sizes), most, power, ends=ends))
+
+
+@lru_cache(maxsize=256)
+def _boundary(alpha: float, sizes: tuple[int, ...], most: int, power: float, *, ends: bool) -> float:
+    due = alpha if ends else spent(alpha, sizes[-1], most, power)
+    return _looked(alpha, sizes[:-1], most, power).bound(sizes[-1], due)
 
 
 class Looked(NamedTuple):
@@ -137,8 +148,9 @@ def _looked(alpha: float, sizes: tuple[int, ...], most: int, power: float) -> Lo
     """What is left after looks of these sizes."""
     if not sizes:
         return BEGIN
-    before, due = _looked(alpha, sizes[:-1], most, power), spent(alpha, sizes[-1], most, power)
-    return before.after(sizes[-1], before.bound(sizes[-1], due), due)
+    bound = _boundary(alpha, sizes, most, power, ends=False)
+    paid = spent(alpha, sizes[-1], most, power)
+    return _looked(alpha, sizes[:-1], most, power).after(sizes[-1], bound, paid)
 
 
 def _upper_tail(z: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ from perun.measurement.estimate import Point, Round, Sample
 from perun.measurement.series import Metric
 from perun.measurement.verdict import Verdict, judge, settled
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
-from perun.models.two_samples.sequential import boundaries, level_of, nominal_levels
+from perun.models.two_samples.sequential import level
 from perun.profile.changes import PerformanceChange
 from perun.running.compare.instruments import Instrument, Reading, SideFailed
 from perun.running.compare.plan import NOISE, ComparePlan, Folders
@@ -103,34 +103,9 @@ class InterimPlan:
 
         :param ends: it is the last one, whatever was planned, as the time is over.
         """
-        if self.is_one(pairs) and not (ends and pairs < self.most):
-            return _planned(alpha, self.sizes, self.most).at(self.sizes.index(pairs))
-        before = tuple(size for size in self.sizes if size < pairs)
-        return _last(alpha, (*before, pairs), self.most)
-
-
-class _Levels:
-    """Those of planned looks, each computed when it is asked for: most comparisons end after a few."""
-
-    def __init__(self, bounds: Iterator[float]) -> None:
-        self._bounds = bounds
-        self._known: list[float] = []
-
-    def at(self, number: int) -> float:
-        """The level of the look of that number, from 0."""
-        while len(self._known) <= number:
-            self._known.append(level_of(next(self._bounds)))
-        return self._known[number]
-
-
-@lru_cache(maxsize=32)
-def _planned(alpha: float, sizes: tuple[int, ...], most: int) -> _Levels:
-    return _Levels(boundaries(alpha, sizes, most))
-
-
-@lru_cache(maxsize=32)
-def _last(alpha: float, sizes: tuple[int, ...], most: int) -> float:
-    return nominal_levels(alpha, sizes, most, ends=True)[-1]
+        is_planned = self.is_one(pairs) and not (ends and pairs < self.most)
+        before = [size for size in self.sizes if size < pairs]
+        return level(alpha, [*before, pairs], self.most, ends=not is_planned)
 
 
 def reachable(most: int, seconds: float, per_pair: float) -> int:

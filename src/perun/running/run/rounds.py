@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -305,9 +305,8 @@ class Rounds:
         return baseline.value_of(valued) if valued else None
 
 
-@lru_cache(maxsize=256)
 def _level(alpha: float, rounds: int, *, ends: bool) -> float:
-    from perun.models.two_samples.sequential import nominal_levels
+    from perun.models.two_samples.sequential import level
 
     sizes = [*(look for look in LOOKS if look < rounds), rounds]
-    return nominal_levels(alpha, sizes, LOOKS[-1], SPENDING, ends=ends)[-1]
+    return level(alpha, sizes, LOOKS[-1], SPENDING, ends=ends)

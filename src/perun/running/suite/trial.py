@@ -239,8 +239,6 @@ class _Runner:
         names = dict.fromkeys(programs[one.benchmark].name for one in group)
         for name in names:
             own = [one for one in group if programs[one.benchmark].name == name]
-            if not own:
-                continue
             iterations = {one.benchmark: one.iterations for one in own}
             side = HEAD if arm == HEAD else BASE
             try:
