@@ -448,19 +448,24 @@ def _session(differences: list[float], noise: Noise) -> tuple[float, StandardErr
     """The difference in one session, and its error: by its own rounds, and those of the versions before."""
     count = len(differences)
     freedom = count - 1.0
-    squares = variance(differences) * freedom
+    means = walsh(differences)
+    squares = variance(differences, means) * freedom
     if noise.rounds is not None:
         squares += noise.rounds.size**2 * noise.rounds.freedom
         freedom += noise.rounds.freedom
     factor = _WALSH_VARIANCE if count > 2 else 1.0
-    return hodges_lehmann(differences), StandardError(math.sqrt(squares / freedom * factor / count), freedom)
+    return middle_of(means), StandardError(math.sqrt(squares / freedom * factor / count), freedom)
 
 
 def hodges_lehmann(values: list[float]) -> float:
     """The median of the means of all pairs of values, each with itself too: as robust as it needs to be
     against single rounds, and nearly as precise as the mean (J. Hodges, E. Lehmann, Estimates of location
     based on rank tests, 1963)."""
-    means = walsh(values)
+    return middle_of(walsh(values))
+
+
+def middle_of(means: Sequence[float]) -> float:
+    """The median of ascending values."""
     half = len(means) // 2
     return means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
 

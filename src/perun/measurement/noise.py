@@ -184,7 +184,7 @@ def _sizes(windows: NDArray[np.float64]) -> NDArray[np.float64]:
     return sizes
 
 
-def variance(differences: Sequence[float]) -> float:
+def variance(differences: Sequence[float], means: Sequence[float] | None = None) -> float:
     """That of the differences of two versions in rounds, two at least.
 
     Of many it is that of normal values whose signed ranks give an interval as wide: as much as they lie near
@@ -192,13 +192,15 @@ def variance(differences: Sequence[float]) -> float:
     kind the interval by it holds with the stated probability, and that of 40 of which a tenth is twenty times
     as far away is a quarter as wide (F. Wilcoxon, Individual comparisons by ranking methods, 1945; Hollander,
     Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed. 2014, section 3.3).
+
+    :param means: of their pairs, as of :func:`walsh`, where these are known.
     """
     count = len(differences)
     middle = math.fsum(differences) / count
     plain = math.fsum((one - middle) ** 2 for one in differences) / (count - 1)
     if count < _MANY:
         return plain
-    means = walsh(differences)
+    means = means or walsh(differences)
     deviation = math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
     below = int(count * (count + 1) / 4 - _NORMAL * deviation)
     error = (means[-below - 1] - means[below]) / (2 * _NORMAL)
