@@ -17,7 +17,7 @@ from perun.core.errors import JobFailed, PluginError, UsageError
 from perun.core.process import programs
 from perun.core.process.command import failed, find_executable, last_lines
 from perun.core.process.execution import Execution, RunSample, input_of, opened
-from perun.core.process.layout import padding, place_anew
+from perun.core.process.layout import Layout, padding
 from perun.measurement.series import Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
 from perun.repository.jobs import Job, PluginConfig, make_unit
@@ -240,7 +240,7 @@ class Clocks:
     ) -> None:
         self._run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
         self._scratch = scratch
-        self._rng = rng
+        self._layout = Layout(rng)
         self._metrics = {name: clock(case.job.cmd, name) for name in names}
         self._result = scratch / "usage"
 
@@ -249,7 +249,7 @@ class Clocks:
         run, result = self._run._replace(cwd=folder), self._result
         argv = run.command().argv
         program = find_executable(argv[0], folder, run.environ)
-        place_anew(program, folder)
+        self._layout.place_anew(program, folder, self._scratch)
         engine: list[str] = []
         if PEAK in self._metrics:
             engine = programs.engine(program, argv, result)
@@ -278,7 +278,7 @@ class Clocks:
         folder, core = where
         command = self._run._replace(cwd=folder).command()
         program = find_executable(command.argv[0], folder, self._run.environ)
-        place_anew(program, folder)
+        self._layout.place_anew(program, folder, self._scratch)
         result, errors = (self._scratch / f"{name}-{number}" for name in ("usage", "stderr"))
         result.unlink(missing_ok=True)
         stdin = input_of(command, folder, self._scratch)
@@ -295,7 +295,7 @@ class Clocks:
         return failed(run, status, (), "measure in turns, without --duet")
 
     def _timed(self, run: Run, seconds: float, engine: Sequence[str], core: int | None = None) -> TimedRun:
-        with TimedRuns(run, self._scratch, self._rng, seconds, core, engine) as runs:
+        with TimedRuns(run, self._scratch, self._layout.rng, seconds, core, engine) as runs:
             timed = runs.record()
         if timed.sample.early:
             raise BudgetSpent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from perun.core.errors import (
     VersionControlError,
 )
 from perun.core.process.command import find_executable
-from perun.core.process.layout import padding, place_anew
+from perun.core.process.layout import Layout, padding
 from perun.core.process.programs import speed_now
 from perun.history import baseline
 from perun.measurement.comparable import COUNTED, SPEED, WITHOUT_RUNS
@@ -145,23 +144,25 @@ def collect(
     report: Report,
     note: Callable[[str], None],
     answer: Callable[[Answer], None] = unheard,
-    layout: random.Random | None = None,
+    layout: Layout | None = None,
 ) -> Profile:
     """The profile that the collector of the job makes of the version in `folder`.
 
     :param report: called with the activity of the collector, steps done, and steps in all.
     :param note: called with each message of the collector to the user.
     :param answer: called with what the collector was asked for beside a profile.
-    :param layout: draws where the program lies in memory.
+    :param layout: draws where the program and its files lie.
     :raises NoProfile: where it was asked for nothing else.
     :raises Interrupted: with the incomplete profile, where the collector had one by then.
     """
     environ = environment(repo)
     run = Run(job.cmd, job.args, job.workload, folder, environ, version.checksum)
     if layout is not None:
-        environ.update([padding(layout)])
+        environ.update([padding(layout.rng)])
         if folder != repo.working_root:
-            place_anew(find_executable(run.command().argv[0], folder, environ), folder)
+            program = find_executable(run.command().argv[0], folder, environ)
+            with scratch_folder(repo) as scratch:
+                layout.place_anew(program, folder, scratch)
     # Before the run: the load it finds, not the one it makes.
     machine_state = describe_machine(repo)
     generated = job.generated

@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import ProfileError
+from perun.core.process.layout import Layout
 from perun.history import baseline
 from perun.history.baseline import BaselineComparison
 from perun.measurement.noise import WINDOW
@@ -108,6 +109,7 @@ class Rounds:
         self._spent = self._beside = 0.0
         self._facts: dict[tuple[str, int], list[ProfileSummary]] = {}
         self.jobs = {id(one.job): one.job for slot in slots for one in slot.tasks}
+        self._layouts: dict[int, Layout] = {}
         self._run_seconds: dict[int, float] = {}
         self._visit_seconds: dict[tuple[str, int], float] = {}
         self._next = max((one.number for slot in slots for one in slot.tasks), default=-1) + 1
@@ -175,10 +177,12 @@ class Rounds:
             own["warmup"] = 0 if task.round else min(params.warmup, 1)
         return replace(job, collector=replace(job.collector, params=replace(params, **own)))
 
-    def layout(self, job: Job) -> random.Random | None:
-        """What draws where the program lies in memory in each visit, where the job is judged by several: else
-        what a place makes of a version would look like its own."""
-        return self._rng if self.spread and rounds_of(job) > 1 else None
+    def layout(self, job: Job) -> Layout | None:
+        """What draws where the program and its files lie in each visit, where the job is judged by several:
+        else what a place makes of a version would look like its own."""
+        if not self.spread or rounds_of(job) == 1:
+            return None
+        return self._layouts.setdefault(id(job), Layout(self._rng))
 
     def learn(self, version: str, job: Job, profile: Profile, seconds: float | None) -> None:
         """A visit has given a complete profile, and took so long; None of what was measured of another

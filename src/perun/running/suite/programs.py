@@ -6,7 +6,7 @@ import fcntl
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +18,7 @@ from perun.core.errors import JobFailed, UsageError
 from perun.core.leftovers import remove_folder
 from perun.core.process.command import exit_status
 from perun.core.process.execution import Execution
-from perun.core.process.layout import padding
+from perun.core.process.layout import copy_anew, padding
 from perun.plugin.api import Report, Run, silent
 from perun.plugin.loading import errors_of
 from perun.plugin.suites import (
@@ -29,7 +29,7 @@ from perun.plugin.suites import (
     ToolOutput,
 )
 from perun.repository.jobs import PluginConfig, configured_unit, make_unit
-from perun.repository.repository import Repository
+from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.running.compare.decide import ARMS
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.run.pre_run import environment
@@ -110,6 +110,7 @@ class Suite:
         self.name = unit.name
         self.params = unit.params
         self._environ = environment(repo)
+        self._built = repo.root / PERUN_FOLDER
         self._folder = scratch
         self._scratch = Path(mkdtemp(dir=scratch))
         self._harness: Any = repo.registry.get("harness", unit.name)
@@ -152,6 +153,9 @@ class Suite:
 
         :raises BudgetSpent: where it takes longer. :raises PerunError: where it fails as a whole.
         """
+        with suppress(OSError):
+            if (path := Path(program.argv[0])).is_relative_to(self._built):
+                copy_anew(path)
         with self._context(left, note) as context, self._errors():
             found: Mapping[NamedBenchmark, BenchmarkRound] = self._harness.round(
                 program, iterations, self.params, context
