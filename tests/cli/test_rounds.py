@@ -72,9 +72,11 @@ def test_runs_are_spread_over_rounds_and_versions_built_once(perun, history, rec
     assert history.git("worktree", "list").count("\n") == 0
 
 
-def test_each_round_has_another_place_in_memory(perun, history, record, configure) -> None:
-    """The file of the program and the size of the environment are drawn anew; your own files stay."""
-    build = "printf '#!/bin/sh\\necho $(pwd)/$(stat -c %%i prog)/${#PERUN_PADDING} >>$RECORD\\n' >prog\n"
+def test_each_round_has_another_place(perun, history, record, configure) -> None:
+    """The file of the program, the folder that it writes to, and the size of the environment are drawn anew;
+    your own files stay."""
+    places = "$(pwd) $(stat -c %%i .) $(stat -c %%i prog) ${#PERUN_PADDING}"
+    build = f"printf '#!/bin/sh\\n: >made; rm made; echo {places} >>$RECORD\\n' >prog\n"
     for number in range(2):
         history.commit(f"Note places {number}", {"build.sh": f"{build}chmod +x prog\n# {number}\n"})
     own = history.path / "prog"
@@ -82,12 +84,12 @@ def test_each_round_has_another_place_in_memory(perun, history, record, configur
     pre_run = "execute: {pre_run: [sh build.sh], budget: 0}\n"
     configure(f"cmds: [./prog]\ncollectors: [{TIME}]\n{pre_run}{REGISTERED}")
     perun("run", "matrix", "--since", "HEAD~2", "--no-share", "--quiet-env")
-    noted = [line.rpartition("/") for line in record.read_text().split()]
-    files = {before for before, _, _ in noted}
-    folders = Counter(one.rpartition("/")[0] for one in files)
+    noted = [line.split() for line in record.read_text().splitlines()]
     # The number of a file that is gone may be taken again.
-    assert len(folders) == 2 and min(folders.values()) > 1 and str(history.path) not in folders
-    assert len({size for _, _, size in noted}) > ROUNDS
+    for number in (1, 2):
+        folders = Counter(path for path, _ in {(one[0], one[number]) for one in noted})
+        assert len(folders) == 2 and min(folders.values()) > 1 and str(history.path) not in folders
+    assert len({size for *_, size in noted}) > ROUNDS
     assert own.read_text() == "mine"
 
 

@@ -109,7 +109,7 @@ class Rounds:
         self._spent = self._beside = 0.0
         self._facts: dict[tuple[str, int], list[ProfileSummary]] = {}
         self.jobs = {id(one.job): one.job for slot in slots for one in slot.tasks}
-        self._layouts: dict[int, Layout] = {}
+        self._layouts: dict[tuple[str, str, str], Layout] = {}
         self._run_seconds: dict[int, float] = {}
         self._visit_seconds: dict[tuple[str, int], float] = {}
         self._next = max((one.number for slot in slots for one in slot.tasks), default=-1) + 1
@@ -182,7 +182,7 @@ class Rounds:
         else what a place makes of a version would look like its own."""
         if not self.spread or rounds_of(job) == 1:
             return None
-        return self._layouts.setdefault(id(job), Layout(self._rng))
+        return self._layouts.setdefault((job.cmd, job.args, job.workload), Layout(self._rng))
 
     def learn(self, version: str, job: Job, profile: Profile, seconds: float | None) -> None:
         """A visit has given a complete profile, and took so long; None of what was measured of another
