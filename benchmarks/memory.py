@@ -22,8 +22,8 @@ from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect.memory.python import AGENT
 from perun.collect.memory.records import MemoryRecording
-from perun.collect.memory.symbols import Symboliser, find_tool
 from perun.native.elf import read_elf
+from perun.native.symboliser import Symboliser, find_tool
 from report import Place, Row
 
 SOURCE = Path(__file__).with_name("allocations.cpp")

@@ -12,9 +12,9 @@ from perun.collect.memory.analysis import AllocationEvents, Analysis
 from perun.collect.memory.places import AllocationSite, StackTraces
 from perun.collect.memory.profile import METRICS, ProcessReplay, Regions, Shape, resources
 from perun.collect.memory.records import MappedModule, Stack
-from perun.collect.memory.symbols import Frames, SymbolFrame, Symboliser
 from perun.collect.memory.table import OTHERS
 from perun.native.elf import Elf
+from perun.native.symboliser import Frames, SymbolFrame, Symboliser
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads, validate
 

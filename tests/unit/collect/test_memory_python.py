@@ -15,8 +15,8 @@ from perun.collect._common.runs import python_program_of
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.places import StackTraces
 from perun.collect.memory.python import PythonRecording, prepared
-from perun.collect.memory.symbols import Symboliser
 from perun.core.errors import CollectorUnavailable, UsageError
+from perun.native.symboliser import Symboliser
 from perun.plugin.api import Run
 from shared import examples
 

@@ -17,8 +17,8 @@ from perun.collect.memory.analysis import AllocationEvents, Analysis
 from perun.collect.memory.places import StackTraces
 from perun.collect.memory.profile import ProcessReplay, Shape, resources
 from perun.collect.memory.records import ExitState, MemoryRecording
-from perun.collect.memory.symbols import Symboliser
 from perun.core.errors import ProfileError
+from perun.native.symboliser import Symboliser
 
 HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s7I4x8I4Q24x"
 START = 1_000_000

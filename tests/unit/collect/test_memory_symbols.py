@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.memory.symbols import NOTHING, TOOLS, SymbolFrame, Symboliser, find_tool
 from perun.native.elf import read_elf
+from perun.native.symboliser import NOTHING, TOOLS, SymbolFrame, Symboliser, find_tool
 
 SOURCE = """\
 #include <stdlib.h>

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import pytest
 
-from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
 from perun.native import symbols as debug_files
 from perun.native import symbols as symbol_table
 from perun.native.binary import Binary
 from perun.native.elf import DYNAMIC_SYMBOLS, read_elf
 from perun.native.function_names import demangled, is_own, is_rust, match, plain_name
 from perun.native.image import functions_of_go
+from perun.native.symboliser import NOTHING, Symboliser, find_tool
 from perun.native.symbols import URLS, Debuginfod, SymbolTable, debug_packages, with_debug_file
 
 

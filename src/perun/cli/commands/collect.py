@@ -12,7 +12,7 @@ from perun.cli.options import json_option, read_params, with_options_of
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
 from perun.plugin.params import param, specs
-from perun.repository.jobs import PluginConfig, combine_units, needs_command
+from perun.repository.jobs import PluginConfig, combine_units, needs_command, subject_of
 
 
 def _run(session: Session, name: str, params: Any) -> None:
@@ -126,7 +126,7 @@ def collect(
     def runner(name: str, values: Any) -> None:
         plugin = session.registry.get("collect", name)
         unit = PluginConfig(plugin.name, values if not isinstance(values, dict) else _params(plugin, values))
-        if not cmd and needs_command(session.registry, name):
+        if not (cmd or subject_of(session.registry, unit)) and needs_command(session.registry, name):
             raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         jobs = combine_units(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
         measure(session, jobs, where, profile_name, as_json=as_json)

@@ -125,7 +125,7 @@ class MemoryCollector:
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """Whether the recorder was built, and whether a symboliser and memray are installed."""
-        from perun.collect.memory.symbols import find_tool
+        from perun.native.symboliser import find_tool
 
         recorder = runs.readiness(self._library, _RECORDER)
         yield recorder
@@ -220,7 +220,7 @@ class _ProfileBuilder:
 
     def __init__(self, run: Run, params: MemoryParams, ctx: CollectContext) -> None:
         from perun.collect.memory.places import StackTraces
-        from perun.collect.memory.symbols import Symboliser, find_second, find_tool
+        from perun.native.symboliser import Symboliser, find_second, find_tool
 
         self._run = run
         self._params = params

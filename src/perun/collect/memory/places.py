@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.collect.memory.records import UNWINDERS, MappedModule, MemoryRecording, Stack
-from perun.collect.memory.symbols import NOTHING, Frames, SymbolFrame, Symboliser
 from perun.native.elf import Elf, read_elf
+from perun.native.symboliser import NOTHING, Frames, SymbolFrame, Symboliser
 from perun.native.symbols import Debuginfod, with_debug_file
 
 UNREACHABLE: Final = "unreachable"

@@ -18,9 +18,9 @@ import numpy as np
 from perun.collect.memory.analysis import AllocationRows, HeapTotals, SingleEvents
 from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, STATES, LiveBlockStates
 from perun.collect.memory.places import AllocationSite
-from perun.collect.memory.symbols import SymbolFrame
 from perun.collect.memory.table import OTHERS, AllocationTable, fitted, table_of
 from perun.native.columns import Ints
+from perun.native.symboliser import SymbolFrame
 from perun.profile.factory import flatten
 from perun.profile.format.columns import PACKED_FROM
 

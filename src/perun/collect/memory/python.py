@@ -22,10 +22,10 @@ from perun.collect.memory.analysis import AllocationEvents
 from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, BlockStates
 from perun.collect.memory.places import AllocationSite, StackTraces, TraceFrame, site_of
 from perun.collect.memory.records import End, ExitState, no_room
-from perun.collect.memory.symbols import SymbolFrame
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.process import programs
 from perun.native.columns import Ints
+from perun.native.symboliser import SymbolFrame
 from perun.plugin.api import Run
 
 AGENT: Final = Path(__file__).with_name("python_agent.py")

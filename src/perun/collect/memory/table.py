@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from perun.collect.memory.analysis import AllocationEvents, AllocationRows, Analysis, EventBatch
 from perun.collect.memory.events import LiveBlockStates
 from perun.collect.memory.places import AllocationSite
-from perun.collect.memory.symbols import SymbolFrame
 from perun.native.columns import Bools, Columns, Ints
+from perun.native.symboliser import SymbolFrame
 
 _OF_ROWS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
 REACH: Final = ("definitely_lost", "indirectly_lost", "possibly_lost", "still_reachable")

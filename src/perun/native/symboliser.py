@@ -1,4 +1,4 @@
-"""Finds the functions and lines of addresses after the run, by one call of a symboliser for each module.
+"""Finds the functions and lines of addresses of code, by one call of a symboliser for each module.
 
 That is `addr2line` of binutils or, if it is not installed, `llvm-symbolizer`, which knows half as many
 functions of libraries without debug information. But where that is in files of its own (`-gsplit-dwarf`)

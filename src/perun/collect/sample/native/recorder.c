@@ -1,0 +1,565 @@
+/* Samples a command, or a process that runs, by the clock of the kernel for the CPU time of its threads.
+ *
+ *     perun_sample FILE HZ STACK EVENT KERNEL PID SECONDS [COMMAND...]
+ *
+ * STACK is how many bytes of each stack are copied, 0 to follow frame pointers instead; EVENT is `task-clock` or `cycles`;
+ * KERNEL is 1 to sample what the kernel does, too; PID is 0 for the command. With none but EVENT and KERNEL it looks whether
+ * it can sample these: it ends with 0, or with the errno of what was refused.
+ *
+ * The kernel passes events on to threads and children only where they belong to one processor, so that there is one for
+ * each, with a buffer. What is in the buffers is taken in the order of time.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <dirent.h>
+
+#include "output.h"
+#include "spaces.h"
+
+#define REGISTERS_OF_USER 0xff01ffu /* all but flags and segments */
+enum { MAX_FRAMES = 2048, RECORD = 1 << 17, NEWS = 256, DRAWN = 64 };
+enum { LARGEST = 1 << 22, SMALLEST = 1 << 15 }; /* bytes of a buffer */
+enum { SETTLED = 1000000, WAIT = 100, WRITTEN = 500000000, REDRAWN = 200000000 };
+
+struct ring {
+    int file; /* of the event that the buffer belongs to */
+    struct perf_event_mmap_page *page;
+    uint8_t *data;
+    uint64_t size, tail, head;
+};
+
+static struct ring *rings;
+static size_t ring_count;
+/* Those of the events that are of this process, not of threads or children that got copies of them. */
+static struct own {
+    int file;
+    uint64_t id;
+} *events;
+static size_t event_count;
+/* The periods that were drawn, the last one at `draws` - 1. */
+static struct drawn {
+    uint64_t time, period;
+} drawn[DRAWN];
+static uint64_t draws;
+static uint32_t stack_bytes;
+static int is_cycles;
+static pid_t target;
+
+static void fail(const char *form, ...) {
+    va_list given;
+    va_start(given, form);
+    fputs("perun_sample: ", stderr);
+    vfprintf(stderr, form, given);
+    fputc('\n', stderr);
+    va_end(given);
+    exit(125);
+}
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t nanoseconds(struct timeval time) {
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000u;
+}
+
+/* Opening. */
+
+static struct perf_event_attr attributes(uint64_t period, int kernel) {
+    struct perf_event_attr found = {0};
+    found.size = sizeof(found);
+    found.type = is_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
+    found.config = is_cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES : (uint64_t)PERF_COUNT_SW_TASK_CLOCK;
+    if (is_cycles) {
+        found.freq = 1;
+        found.sample_freq = 1000000000u / period;
+    } else
+        found.sample_period = period;
+    found.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
+                        PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;
+    if (stack_bytes) {
+        found.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+        found.sample_regs_user = REGISTERS_OF_USER;
+        found.sample_stack_user = stack_bytes;
+    }
+    found.disabled = 1;
+    found.inherit = 1;
+    found.exclude_kernel = !kernel;
+    found.exclude_callchain_kernel = !kernel;
+    found.exclude_hv = found.exclude_guest = 1;
+    found.mmap = found.mmap2 = found.comm = found.comm_exec = found.task = 1;
+    found.build_id = 1;
+    found.sample_id_all = 1;
+    found.use_clockid = 1;
+    found.clockid = CLOCK_MONOTONIC;
+    found.watermark = 1;
+    found.wakeup_watermark = stack_bytes ? SMALLEST * 2 : SMALLEST / 2;
+    return found;
+}
+
+static int open_event(struct perf_event_attr *what, pid_t pid, int processor) {
+    int file = (int)syscall(SYS_perf_event_open, what, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
+    if (file < 0 && errno == EINVAL && what->build_id) { /* before Linux 5.12 */
+        what->build_id = 0;
+        return open_event(what, pid, processor);
+    }
+    return file;
+}
+
+/* A buffer for an event: as large as the system allows. */
+static int map_ring(int file, uint64_t size) {
+    struct ring ring = {.file = file};
+    long page = sysconf(_SC_PAGESIZE);
+    for (ring.size = size; ring.size >= SMALLEST; ring.size /= 2) {
+        ring.page = mmap(NULL, ring.size + (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (ring.page == MAP_FAILED)
+            continue;
+        ring.data = (uint8_t *)ring.page + page;
+        rings[ring_count++] = ring;
+        return 1;
+    }
+    return 0;
+}
+
+static void open_all(pid_t pid, uint64_t period, int kernel, int on_exec) {
+    static long processors;
+    struct perf_event_attr what = attributes(period, kernel);
+    size_t before = event_count;
+    what.enable_on_exec = on_exec ? 1 : 0;
+    processors = sysconf(_SC_NPROCESSORS_CONF);
+    events = realloc(events, (event_count + (size_t)processors) * sizeof(*events));
+    rings = rings ? rings : calloc((size_t)processors, sizeof(*rings));
+    if (!events || !rings)
+        fail("out of memory");
+    for (long processor = 0; processor < processors; processor++) {
+        int file = open_event(&what, pid, (int)processor);
+        if (file < 0 && (errno == ENODEV || errno == ESRCH))
+            continue; /* the processor is off, or the thread has ended */
+        if (file < 0)
+            fail("perf_event_open: %s", strerror(errno));
+        size_t number = event_count - before;
+        if (!before || number >= ring_count) {
+            if (!map_ring(file, stack_bytes ? LARGEST / 2 : LARGEST / 8))
+                fail("no buffer for samples: %s", strerror(errno));
+        } else if (ioctl(file, PERF_EVENT_IOC_SET_OUTPUT, rings[number].file)) {
+            close(file);
+            continue;
+        }
+        events[event_count].file = file;
+        events[event_count].id = 0;
+        ioctl(file, PERF_EVENT_IOC_ID, &events[event_count++].id);
+    }
+}
+
+/* Periods are drawn anew again and again, so that the samples do not keep step with what the program does. Threads and
+ * children keep for life the period that was drawn last. */
+static void draw_period(void) {
+    uint32_t random = 0;
+    if (is_cycles || getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+        return;
+    uint64_t period = header.period / 4 * 3 + header.period / 2 * random / UINT32_MAX;
+    drawn[draws++ % DRAWN] = (struct drawn){now(), period};
+    for (size_t i = 0; i < event_count && i < NEWS; i++)
+        ioctl(events[i].file, PERF_EVENT_IOC_PERIOD, &period);
+}
+
+/* For how much a sample stands: the kernel tells of an event of this process the period that it began with. */
+static uint64_t weight_of(uint64_t stream, uint64_t time, uint64_t told) {
+    for (size_t i = 0; i < event_count && !is_cycles; i++)
+        if (events[i].id == stream && i < NEWS) {
+            for (uint64_t draw = draws; draw-- && draw + DRAWN > draws;)
+                if (drawn[draw % DRAWN].time <= time)
+                    return drawn[draw % DRAWN].period;
+            return told;
+        }
+    return told;
+}
+
+/* Stacks. */
+
+struct chain {
+    uint64_t frames[MAX_FRAMES];
+    size_t count;
+    uint64_t flags;
+};
+
+static uint64_t frame_at(const struct mapping *mapping, uint64_t address) {
+    uint64_t place = mapping ? address - mapping->start + mapping->offset : address;
+    uint64_t module = mapping ? mapping->module->number : MODULE_UNKNOWN;
+    return module << MODULE_SHIFT | (place & (((uint64_t)1 << MODULE_SHIFT) - 1));
+}
+
+static void add(struct chain *chain, uint64_t frame) {
+    if (chain->count < MAX_FRAMES)
+        chain->frames[chain->count++] = frame;
+}
+
+/* The rest of a stack as the kernel followed frame pointers, from behind an address on. */
+static int add_rest(struct chain *chain, uint32_t pid, const uint64_t *addresses, size_t count, uint64_t from) {
+    size_t at = 0;
+    while (at < count && addresses[at] != from)
+        at++;
+    if (at + 1 >= count)
+        return 0;
+    for (at++; at < count; at++)
+        add(chain, frame_at(space_find(pid, addresses[at] - 1), addresses[at] - 1));
+    chain->flags = STACK_FRAME_POINTERS;
+    return 1;
+}
+
+/* Follow a copy of the stack: by the tables of the files, and where these have nothing by frame pointers. */
+static void unwind(struct chain *chain, uint32_t pid, uint64_t *registers, const struct stack_copy *stack,
+                   const uint64_t *addresses, size_t count) {
+    int is_caller = 0;
+    while (chain->count < MAX_FRAMES) {
+        uint64_t address = registers[REGISTER_IP] - (is_caller ? 1 : 0);
+        const struct mapping *mapping = space_find(pid, address);
+        struct image *image = mapping ? module_image(mapping->module) : NULL;
+        enum step step = STEP_UNKNOWN;
+        if (is_caller && (!registers[REGISTER_IP] || (!mapping && !registers[REGISTER_FP]))) {
+            chain->flags |= STACK_WHOLE;
+            return;
+        }
+        add(chain, frame_at(mapping, address));
+        if (image)
+            step = image_step(image, image_address(image, address - mapping->start + mapping->offset), registers, stack);
+        if (step == STEP_UNKNOWN) {
+            uint64_t frame = registers[REGISTER_FP], caller = 0, next = 0;
+            if (!frame && is_caller) {
+                chain->flags |= STACK_WHOLE;
+                return;
+            }
+            if (frame < registers[REGISTER_SP] || frame & 7 || !stack_word(stack, frame + 8, &caller) ||
+                !stack_word(stack, frame, &next) || !space_find(pid, caller - 1)) {
+                add_rest(chain, pid, addresses, count, registers[REGISTER_IP]);
+                return;
+            }
+            registers[REGISTER_IP] = caller;
+            registers[REGISTER_FP] = next;
+            registers[REGISTER_SP] = frame + 16;
+            step = STEP_CALLER;
+        }
+        if (step == STEP_OUTMOST)
+            chain->flags |= STACK_WHOLE;
+        if (step == STEP_CUT && !add_rest(chain, pid, addresses, count, registers[REGISTER_IP]))
+            chain->flags |= STACK_CUT;
+        if (step == STEP_OUTMOST || step == STEP_CUT)
+            return;
+        is_caller = step == STEP_CALLER;
+    }
+    chain->flags |= STACK_CUT;
+}
+
+/* From the order of the kernel to that of DWARF. */
+static void take_registers(const uint64_t *given, uint64_t *registers) {
+    static const uint8_t order[REGISTERS] = {0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 8};
+    for (unsigned i = 0; i < REGISTERS; i++)
+        registers[i] = given[order[i]];
+}
+
+static void take_sample(const uint64_t *word, const uint64_t *end) {
+    static struct chain chain;
+    uint32_t ids[2];
+    uint64_t address = word[0], time = word[2], stream = word[3], period = word[5], count = word[6];
+    memcpy(ids, &word[1], sizeof(ids));
+    const uint64_t *addresses = &word[7], *rest = addresses + count;
+    if (count > RECORD / 8 || rest > end)
+        return;
+    chain.count = 0;
+    chain.flags = 0;
+    int is_user = 1;
+    while (count && addresses[0] >= (uint64_t)PERF_CONTEXT_MAX) {
+        is_user = addresses[0] != (uint64_t)PERF_CONTEXT_KERNEL;
+        addresses++, count--;
+        for (; count && !is_user && addresses[0] < (uint64_t)PERF_CONTEXT_MAX; addresses++, count--)
+            add(&chain, (uint64_t)MODULE_KERNEL << MODULE_SHIFT | (addresses[0] & (((uint64_t)1 << MODULE_SHIFT) - 1)));
+    }
+    if (stack_bytes && rest < end && rest[0] == 2 /* PERF_SAMPLE_REGS_ABI_64 */) {
+        uint64_t registers[REGISTERS];
+        const uint64_t *copy = rest + 1 + REGISTERS;
+        take_registers(rest + 1, registers);
+        struct stack_copy stack = {(const uint8_t *)(copy + 1), registers[REGISTER_SP], 0};
+        if (copy < end && copy[0] && copy + 1 + copy[0] / 8 < end)
+            stack.size = copy[1 + copy[0] / 8];
+        stack.size = stack.size <= copy[0] ? stack.size : 0;
+        unwind(&chain, ids[0], registers, &stack, addresses, count);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            uint64_t at = addresses[i] - (i ? 1 : 0);
+            add(&chain, frame_at(space_find(ids[0], at), at));
+        }
+        if (!chain.count)
+            add(&chain, frame_at(space_find(ids[0], address), address));
+        chain.flags = STACK_FRAME_POINTERS;
+    }
+    uint64_t weight = weight_of(stream, time, period);
+    struct record_sample sample = {time, ids[0], ids[1], output_stack(chain.frames, chain.count, chain.flags),
+                                   (uint32_t)(weight < UINT32_MAX ? weight : UINT32_MAX)};
+    output_sample(&sample);
+}
+
+/* What the kernel tells. */
+
+static void take_mapping(const uint8_t *data, const uint8_t *end, int has_id) {
+    struct {
+        uint32_t pid, tid;
+        uint64_t address, size, offset;
+        uint8_t id[24]; /* a size and a build id, or numbers of device and file */
+        uint32_t protection, flags;
+    } found;
+    if ((size_t)(end - data) <= sizeof(found) || !memchr(data + sizeof(found), 0, (size_t)(end - data) - sizeof(found)))
+        return;
+    memcpy(&found, data, sizeof(found));
+    uint8_t id[24] = {0};
+    memcpy(id, has_id ? found.id + 4 : found.id, has_id ? 20 : 24);
+    space_map(found.pid, found.address, found.size, found.offset, (const char *)data + sizeof(found), id,
+              has_id ? found.id[0] : 0);
+}
+
+static void take_record(const struct perf_event_header *head, const uint8_t *data, uint64_t time) {
+    const uint8_t *end = (const uint8_t *)head + head->size;
+    const uint64_t *words = (const uint64_t *)data;
+    uint32_t ids[4];
+    memcpy(ids, data, sizeof(ids));
+    switch (head->type) {
+    case PERF_RECORD_SAMPLE: take_sample(words, (const uint64_t *)end); break;
+    case PERF_RECORD_MMAP2: take_mapping(data, end, head->misc & PERF_RECORD_MISC_MMAP_BUILD_ID); break;
+    case PERF_RECORD_LOST: header.lost += words[1]; break;
+    case PERF_RECORD_LOST_SAMPLES: header.lost += words[0]; break;
+    case PERF_RECORD_THROTTLE: header.throttled++; break;
+    case PERF_RECORD_COMM:
+        if (head->misc & PERF_RECORD_MISC_COMM_EXEC)
+            space_exec(ids[0]);
+        output_task(head->misc & PERF_RECORD_MISC_COMM_EXEC ? RECORD_EXEC : RECORD_NAME, time, ids[0], ids[1], 0,
+                    (const char *)data + 8);
+        break;
+    case PERF_RECORD_FORK: /* process, parent, thread, thread of the parent */
+        if (ids[0] != ids[1])
+            space_fork(ids[0], ids[1]);
+        else
+            space_thread(ids[0]);
+        output_task(RECORD_FORK, time, ids[0], ids[2], ids[0] != ids[1] ? ids[1] : ids[3], "");
+        break;
+    case PERF_RECORD_EXIT:
+        space_exit(ids[0]);
+        output_task(RECORD_EXIT, time, ids[0], ids[2], 0, "");
+        break;
+    }
+}
+
+static void copy_out(const struct ring *ring, uint64_t from, void *into, size_t size) {
+    size_t at = from & (ring->size - 1), first = ring->size - at < size ? ring->size - at : size;
+    memcpy(into, ring->data + at, first);
+    memcpy((uint8_t *)into + first, ring->data, size - first);
+}
+
+static struct perf_event_header head_of(const struct ring *ring) {
+    struct perf_event_header head;
+    copy_out(ring, ring->tail, &head, sizeof(head));
+    return head;
+}
+
+/* The time of the next record: of a sample the third word, of others before their last two. */
+static uint64_t next_time(const struct ring *ring) {
+    struct perf_event_header head = head_of(ring);
+    uint64_t time, place = head.type == PERF_RECORD_SAMPLE ? 24 : head.size - 24u;
+    copy_out(ring, ring->tail + place, &time, sizeof(time));
+    return time;
+}
+
+/* Take what is older than a time, in the order of time: what is newer may have older things come after it. */
+static int drain(uint64_t until) {
+    static uint64_t record[RECORD / 8];
+    int taken = 0;
+    for (size_t i = 0; i < ring_count; i++)
+        rings[i].head = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
+    for (;;) {
+        struct ring *first = NULL;
+        uint64_t earliest = until, time;
+        for (size_t i = 0; i < ring_count; i++)
+            if (rings[i].tail < rings[i].head && (time = next_time(&rings[i])) <= earliest) {
+                earliest = time;
+                first = &rings[i];
+            }
+        if (!first)
+            break;
+        struct perf_event_header head = head_of(first);
+        if (head.size < sizeof(head) || first->tail + head.size > first->head) {
+            first->tail = first->head;
+            continue;
+        }
+        const uint64_t *place = (const uint64_t *)(first->data + (first->tail & (first->size - 1)));
+        if ((first->tail & (first->size - 1)) + head.size > first->size) {
+            copy_out(first, first->tail, record, head.size);
+            place = record;
+        }
+        take_record((const struct perf_event_header *)place, (const uint8_t *)(place + 1), earliest);
+        first->tail += head.size;
+        __atomic_store_n(&first->page->data_tail, first->tail, __ATOMIC_RELEASE);
+        taken = 1;
+    }
+    return taken;
+}
+
+/* The command. */
+
+static int waiting[2] = {-1, -1};
+
+static pid_t start(char **command) {
+    if (pipe2(waiting, O_CLOEXEC))
+        fail("pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork: %s", strerror(errno));
+    if (!child) {
+        char letter;
+        close(waiting[1]);
+        if (read(waiting[0], &letter, 1) != 1)
+            _exit(125);
+        close(waiting[0]);
+        execvp(command[0], command);
+        fprintf(stderr, "perun_sample: cannot start %s: %s\n", command[0], strerror(errno));
+        _exit(127);
+    }
+    close(waiting[0]);
+    return child;
+}
+
+static void count_all(void) {
+    header.cpu = 0;
+    for (size_t i = 0; i < event_count; i++) {
+        uint64_t value;
+        if (read(events[i].file, &value, sizeof(value)) == sizeof(value))
+            header.cpu += value;
+    }
+}
+
+static void watch(int signals, uint64_t end) {
+    struct pollfd *files = calloc(ring_count + 1, sizeof(*files));
+    uint64_t written = now(), redrawn = 0;
+    if (!files)
+        fail("out of memory");
+    for (size_t i = 0; i < ring_count; i++)
+        files[i] = (struct pollfd){rings[i].file, POLLIN, 0};
+    files[ring_count] = (struct pollfd){signals, POLLIN, 0};
+    for (int is_over = 0, wait = WAIT; !is_over;) {
+        poll(files, ring_count + 1, wait);
+        struct signalfd_siginfo which;
+        while (read(signals, &which, sizeof(which)) == sizeof(which)) {
+            if (which.ssi_signo != SIGCHLD && header.period && end == UINT64_MAX)
+                kill(target, (int)which.ssi_signo);
+            else if (which.ssi_signo != SIGCHLD)
+                is_over = 1;
+        }
+        struct rusage usage;
+        if (end == UINT64_MAX && wait4(target, &header.status, WNOHANG, &usage) == target) {
+            header.user = nanoseconds(usage.ru_utime);
+            header.system = nanoseconds(usage.ru_stime);
+            is_over = 1;
+        }
+        uint64_t time = now();
+        if (end != UINT64_MAX && (time >= end || (kill(target, 0) && errno == ESRCH)))
+            is_over = 1;
+        drain(is_over ? UINT64_MAX : time - SETTLED);
+        if (time - redrawn >= REDRAWN) {
+            draw_period();
+            redrawn = time + (draws * 2654435761u) % REDRAWN;
+        }
+        if (time - written >= WRITTEN) {
+            output_flush();
+            written = time;
+        }
+        for (size_t i = 0; i < ring_count; i++)
+            if (files[i].revents & (POLLHUP | POLLERR))
+                files[i].fd = -1, wait = WAIT / 5; /* its thread has ended, what that passed the event on to goes on */
+    }
+    free(files);
+}
+
+static void attach(pid_t pid, uint64_t period, int kernel) {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    DIR *threads = opendir(path);
+    struct dirent *entry;
+    if (!threads)
+        fail("there is no process %d: %s", pid, strerror(errno));
+    while ((entry = readdir(threads)))
+        if (entry->d_name[0] != '.')
+            open_all((pid_t)atoi(entry->d_name), period, kernel, 0);
+    closedir(threads);
+    if (!event_count)
+        fail("process %d has no threads", pid);
+    for (size_t i = 0; i < event_count; i++)
+        ioctl(events[i].file, PERF_EVENT_IOC_ENABLE, 0);
+    space_read((uint32_t)pid);
+}
+
+static int can_sample(int kernel) {
+    stack_bytes = 4096;
+    struct perf_event_attr what = attributes(2000000, kernel);
+    return open_event(&what, 0, -1) < 0 ? errno : 0;
+}
+
+int main(int count, char **words) {
+    if (count < 8) {
+        is_cycles = count > 1 && !strcmp(words[1], "cycles");
+        return can_sample(count > 2 && atoi(words[2]));
+    }
+    uint64_t period = 1000000000u / (uint64_t)atoi(words[2]);
+    stack_bytes = (uint32_t)atoi(words[3]) & ~7u;
+    is_cycles = !strcmp(words[4], "cycles");
+    int kernel = atoi(words[5]);
+    double seconds = atof(words[7]);
+    target = atoi(words[6]);
+    int is_command = !target;
+    header.stack_bytes = stack_bytes;
+    header.period = period;
+    if (is_command)
+        target = start(words + 8);
+    signal(SIGCHLD, SIG_DFL);
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (const int *one = (const int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, 0}; *one; one++)
+        sigaddset(&handled, *one);
+    sigprocmask(SIG_BLOCK, &handled, NULL);
+    int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (is_command)
+        open_all(target, period, kernel, 1);
+    if (!output_open(words[1]))
+        fail("%s: %s", words[1], strerror(errno));
+    header.start = now();
+    if (is_command) {
+        if (write(waiting[1], "g", 1) != 1)
+            fail("cannot start the command");
+        close(waiting[1]);
+    } else
+        attach(target, period, kernel);
+    output_flush();
+    watch(signals, is_command ? UINT64_MAX : header.start + (uint64_t)(seconds * 1e9));
+    struct rusage own;
+    getrusage(RUSAGE_SELF, &own);
+    header.own_cpu = nanoseconds(own.ru_utime) + nanoseconds(own.ru_stime);
+    count_all();
+    header.end = now();
+    output_flush();
+    return 0;
+}

@@ -1,0 +1,215 @@
+"""Reads what `native/` writes: a header, and blocks of definitions and of samples (`native/record.h`).
+
+Samples are added up by stack and thread while they are read, so that memory grows with the number of stacks
+and not of samples. A block that is cut off, as the sampler was killed or the disk is full, ends the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.collect._common.recordings import HeaderLayout, RecordedFile
+
+LAYOUT: Final = HeaderLayout(b"PERUNSMP", 1, struct.Struct("=8sII11QiIQ"))
+UNKNOWN, KERNEL = 0, 1
+"""Numbers of modules: of code that lies in none, and of the kernel."""
+WHOLE, CUT, FRAME_POINTERS = 1, 2, 4
+"""Flags of stacks: it ends with the outermost function; the copy of the stack ended before; it was found by
+frame pointers, and whether it is whole only the name of its last function tells."""
+_DEFINITIONS, _SAMPLES = 1, 2
+_MODULE, _STACK, _NAME, _EXEC, _FORK, _EXIT = range(1, 7)
+_BLOCK: Final = struct.Struct("=II")
+_OF_MODULE: Final = struct.Struct("=IIII24s")
+_OF_STACK: Final = struct.Struct("=IIQ")
+_OF_TASK: Final = struct.Struct("=IIQIIII16s")
+_SAMPLE: Final = np.dtype([("time", "u8"), ("pid", "u4"), ("tid", "u4"), ("stack", "u4"), ("weight", "u4")])
+_MAX_BLOCK: Final = 1 << 20
+_SHIFT: Final = 48
+
+
+class SampledModule(NamedTuple):
+    """What code lies in: a file with its build id in hexadecimal, empty where that is not known; or memory of
+    the process `pid`, 0 for a file."""
+
+    path: str
+    build_id: str = ""
+    pid: int = 0
+
+
+class CodePlace(NamedTuple):
+    """A place in code: the number of a module, and the offset in its file or the address in the memory."""
+
+    module: int
+    offset: int
+
+
+class SampledStack(NamedTuple):
+    """A call stack: the innermost frame first, each as a number that :meth:`SampleRecording.place` reads."""
+
+    flags: int
+    frames: bytes
+
+    def places(self) -> list[int]:
+        """The frames as numbers."""
+        found: list[int] = np.frombuffer(self.frames, np.uint64).tolist()
+        return found
+
+
+class Amount(NamedTuple):
+    """How many samples, and for how many nanoseconds of CPU time they stand."""
+
+    samples: int
+    nanoseconds: int
+
+    def __add__(self, other: Amount) -> Amount:  # type: ignore[override]
+        return Amount(self.samples + other.samples, self.nanoseconds + other.nanoseconds)
+
+
+NOTHING: Final = Amount(0, 0)
+
+
+@dataclass
+class SampleRecording:
+    """A recording, which may have been cut off.
+
+    :ivar period: mean nanoseconds from one sample to the next. :ivar lost: samples that the kernel threw
+        away; :ivar unwritten: those for which the disk had no room. :ivar cpu: nanoseconds that the processes
+        had a processor; :ivar own_cpu: that the sampler used; :ivar user: and :ivar system: of the command.
+    :ivar error: errno of what ended the recording early. :ivar modules: by number.
+    :ivar amounts: by stack and name of the thread. :ivar processes: numbers of those seen.
+    """
+
+    start: int = 0
+    end: int = 0
+    period: int = 0
+    stack_bytes: int = 0
+    samples: int = 0
+    lost: int = 0
+    unwritten: int = 0
+    cpu: int = 0
+    own_cpu: int = 0
+    user: int = 0
+    system: int = 0
+    status: int = 0
+    error: int = 0
+    throttled: int = 0
+    modules: list[SampledModule] = field(
+        default_factory=lambda: [SampledModule(""), SampledModule("[kernel]")]
+    )
+    amounts: dict[tuple[SampledStack, str], Amount] = field(default_factory=dict)
+    processes: set[int] = field(default_factory=set)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the sampler came to its end."""
+        return self.end > 0
+
+    @staticmethod
+    def place(frame: int) -> CodePlace:
+        """The place that a frame stands for."""
+        return CodePlace(frame >> _SHIFT, frame & ((1 << _SHIFT) - 1))
+
+
+def read(path: Path) -> SampleRecording:
+    """The recording in a file.
+
+    :raises DamagedRecording: where it cannot be read, or is none.
+    """
+    file = RecordedFile(path, "samples")
+    with file.open() as opened:
+        fields = file.header(LAYOUT, opened.read(LAYOUT.form.size))
+        reader = _Reader(SampleRecording(*fields))
+        for kind, data in _blocks(opened):
+            if kind == _DEFINITIONS:
+                reader.define(data)
+            elif kind == _SAMPLES:
+                reader.add(np.frombuffer(data[: len(data) // _SAMPLE.itemsize * _SAMPLE.itemsize], _SAMPLE))
+    found = reader.recording
+    found.samples = sum(amount.samples for amount in found.amounts.values())
+    return found
+
+
+def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    while len(head := file.read(_BLOCK.size)) == _BLOCK.size:
+        kind, size = _BLOCK.unpack(head)
+        data = file.read(size) if size <= _MAX_BLOCK else b""
+        if len(data) < size or not size:
+            return
+        yield kind, data
+
+
+class _Reader:
+    def __init__(self, recording: SampleRecording) -> None:
+        self.recording = recording
+        self._stacks = [SampledStack(0, b"")]
+        self._names: dict[int, tuple[list[int], list[str]]] = {}  # of each thread, and since when
+
+    def define(self, data: bytes) -> None:
+        at = 0
+        while at + 8 <= len(data):
+            kind, size = _BLOCK.unpack_from(data, at)
+            if size < 8 or at + size > len(data):
+                return
+            self._define(kind, data[at : at + size])
+            at += size
+
+    def _define(self, kind: int, data: bytes) -> None:
+        if kind == _STACK and len(data) >= _OF_STACK.size:
+            _, _, flags = _OF_STACK.unpack_from(data)
+            self._stacks.append(SampledStack(flags, data[_OF_STACK.size :]))
+        elif kind == _MODULE and len(data) > _OF_MODULE.size:
+            _, _, pid, size, identity = _OF_MODULE.unpack_from(data)
+            path = data[_OF_MODULE.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
+            self.recording.modules.append(SampledModule(path, identity[:size].hex(), pid))
+        elif kind >= _NAME and len(data) >= _OF_TASK.size:
+            _, _, time, pid, tid, parent, _, name = _OF_TASK.unpack_from(data)
+            self.recording.processes.add(pid)
+            if kind == _FORK:
+                self._rename(tid, time, self._name(parent, time))
+            elif kind in (_NAME, _EXEC):
+                self._rename(tid, time, name.partition(b"\0")[0].decode("utf-8", "replace"))
+
+    def _rename(self, tid: int, time: int, name: str) -> None:
+        times, names = self._names.setdefault(tid, ([], []))
+        at = bisect_right(times, time)
+        times.insert(at, time)
+        names.insert(at, name)
+
+    def _name(self, tid: int, time: int) -> str:
+        times, names = self._names.get(tid, ((), ()))
+        at = bisect_right(times, time)
+        return names[max(at - 1, 0)] if names else ""
+
+    def add(self, samples: NDArray[np.void]) -> None:
+        """Add up samples, which come in the order of time."""
+        self.recording.processes.update(np.unique(samples["pid"]).tolist())
+        tids, of_thread = np.unique(samples["tid"], return_inverse=True)
+        names: dict[str, int] = {}
+        number = np.zeros(len(samples), np.uint64)
+        for place, tid in enumerate(tids.tolist()):
+            rows = np.flatnonzero(of_thread == place)
+            times = np.array(self._names.get(tid, ([], []))[0], np.uint64)
+            since = np.maximum(np.searchsorted(times, samples["time"][rows], "right").astype(np.int64) - 1, 0)
+            known = self._names.get(tid, ([], [""]))[1]
+            numbers = np.array([names.setdefault(name, len(names)) for name in known], np.uint64)
+            number[rows] = numbers[since]
+        keys, inverse = np.unique(
+            samples["stack"].astype(np.uint64) << np.uint64(32) | number, return_inverse=True
+        )
+        counts = np.bincount(inverse)
+        weights = np.bincount(inverse, samples["weight"].astype(np.float64))
+        texts = list(names)
+        amounts = self.recording.amounts
+        for key, count, weight in zip(keys.tolist(), counts.tolist(), weights.tolist(), strict=True):
+            stack = key >> 32
+            if stack < len(self._stacks):
+                where = self._stacks[stack], texts[key & 0xFFFFFFFF]
+                amounts[where] = amounts.get(where, NOTHING) + Amount(count, int(weight))
