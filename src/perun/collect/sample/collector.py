@@ -65,8 +65,8 @@ class SampleParams:
         "auto",
         choices=STACKS,
         help="How callers are found: copies (of the stack, read by the tables that programs have for "
-        "exceptions, and by frame pointers where these lack), frame-pointers (alone: cheaper, for programs and "
-        "libraries that are all built with them), or auto: copies where this processor is supported.",
+        "exceptions, and by frame pointers where these lack), frame-pointers (alone: cheaper, for programs "
+        "and libraries that are all built with them), or auto: copies where this processor is supported.",
     )
     event: str = param(
         "task-clock",

@@ -1,4 +1,4 @@
-"""Names the frames of sampled stacks: functions, sources and lines; inlined functions have their own frames."""
+"""Names the frames of sampled stacks: functions, sources and lines, inlined functions apart."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _made(name: str) -> SampledFrame:
 
 
 def perf_map(pid: int, folder: Path = MAPS) -> dict[int, tuple[int, str]]:
-    """What a process tells of the code that it makes: sizes and names by address; empty where that is nothing.
+    """What a process tells of the code that it makes: sizes and names by address; empty if nothing.
 
     Its file counts only where it belongs to the user: anybody may write there.
     """

@@ -1,0 +1,285 @@
+"""Samples of real programs whose functions spend known shares of the CPU time."""
+
+import math
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perun.collect.sample.collector import SAMPLER, SampleCollector, SampleParams, refusal, words_of
+from perun.collect.sample.records import read
+from perun.core.errors import CollectorUnavailable, JobFailed
+from perun.plugin.api import CollectContext, Run
+from perun.profile.factory import Profile
+
+SHARES = {"tenth": 0.1, "fifth": 0.2, "third": 0.3, "most": 0.4}
+Z = 2.576
+"""Of the interval that holds a share in 99 of 100 cases."""
+ATTEMPTS = 3
+"""A share is outside of its interval in one of 100 runs; four of them in each of three runs hardly ever."""
+FREQUENCY = 1499
+
+why, _ = refusal() if SAMPLER.is_file() else ("the sampler was not built", "")
+pytestmark = pytest.mark.skipif(bool(why), reason=why)
+
+
+class Sampled:
+    """What a profile says: samples by function, and of the recording as a whole."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.facts: dict[str, Any] = profile["collector_info"]["sampling"]
+        self.own: Counter[str] = Counter()
+        self.traces: list[tuple[list[str], int]] = []
+        self.threads: Counter[str] = Counter()
+        for _, resource in profile.all_resources():
+            if resource["subtype"] == "exclusive":
+                names = [frame["function"] for frame in resource["trace"]]
+                self.own[names[0]] += resource["samples"]
+                self.threads[resource["thread"]] += resource["samples"]
+                self.traces.append((names, resource["samples"]))
+
+    @property
+    def outside(self) -> dict[str, float]:
+        """The functions whose shares lie outside of the interval of 99 % around the truth, with these."""
+        total = sum(self.own[name] for name in SHARES)
+        assert total
+        return {
+            name: self.own[name] / total
+            for name, share in SHARES.items()
+            if abs(self.own[name] / total - share) > Z * math.sqrt(share * (1 - share) / total)
+        }
+
+
+Sample = Callable[..., Sampled]
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Sample:
+    """Sample a command: `sample("./prog plain 1", stacks="copies")`."""
+
+    def run(command: str, cwd: Path = tmp_path, workload: str = "", **params: Any) -> Sampled:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        given = SampleParams(**{"frequency": FREQUENCY, **params})
+        environ = dict(os.environ)
+        return Sampled(
+            SampleCollector().collect(
+                Run(command, "", workload, cwd=cwd, environ=environ), given, CollectContext(scratch)
+            )
+        )
+
+    return run
+
+
+def truthful(sample: Sample, command: str, **params: Any) -> Sampled:
+    """The samples of a run in which no share is outside of its interval."""
+    for _ in range(ATTEMPTS):
+        found = sample(command, **params)
+        if not found.outside:
+            return found
+    raise AssertionError(found.outside)
+
+
+NO_FRAME_POINTERS = ("-fomit-frame-pointer",)
+FRAME_POINTERS = ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
+
+
+@pytest.mark.parametrize("options", [NO_FRAME_POINTERS, FRAME_POINTERS, ("-static",), ("-O0",)])
+def test_shares_and_whole_stacks(program, sample, options) -> None:
+    found = truthful(sample, f"{program('sampled.c', *options)} plain 1")
+    assert found.facts["whole-stacks"] >= 0.95
+    assert found.facts["lost"] == 0
+    of_interest = [names for names, _ in found.traces if names[0] in SHARES]
+    assert of_interest
+    assert all(names[-1] == "main" and "around" in names for names in of_interest)
+
+
+@pytest.mark.parametrize("mode", ["threads", "fork", "exec", "vfork", "closed", "signals"])
+def test_what_programs_do(program, sample, mode) -> None:
+    """Threads, children, other programs and signal handlers are sampled as the command is."""
+    found = truthful(sample, f"{program('sampled.c')} {mode} 0.6")
+    assert found.facts["whole-stacks"] >= 0.95
+
+
+def test_two_hundred_calls_deep(program, sample) -> None:
+    found = truthful(sample, f"{program('sampled.c', '-O1')} deep 0.6")
+    assert found.facts["whole-stacks"] >= 0.95
+    deep = sum(samples for names, samples in found.traces if names.count("deeper") == 201)
+    assert deep >= 0.95 * found.facts["samples"]
+
+
+def test_functions_of_a_library_that_is_loaded_later(program, sample) -> None:
+    library = program("sampled.c", "-O1", "-shared", "-fPIC")
+    found = truthful(sample, f"{program('sampled.c')} dlopen 0.6 {library}")
+    assert any("loaded" in names for names, _ in found.traces)
+
+
+def test_frame_pointers_alone(program, sample) -> None:
+    whole = truthful(sample, f"{program('sampled.c', *FRAME_POINTERS)} plain 0.6", stacks="frame-pointers")
+    assert whole.facts["whole-stacks"] >= 0.95
+    assert all("main" in names for names, _ in whole.traces if names[0] in SHARES)
+    broken = sample(f"{program('sampled.c', *NO_FRAME_POINTERS)} plain 0.3", stacks="frame-pointers")
+    assert broken.facts["whole-stacks"] < 0.5
+    assert any("do not reach the outermost function" in note for note in broken.facts["notes"])
+
+
+def test_cpp_names_and_inlined_functions(compiled_once, sample, tmp_path) -> None:
+    source = tmp_path / "inlined.cpp"
+    source.write_text(
+        """
+        #include <vector>
+        namespace shop { template <typename T> struct Till {
+            T sum{}; [[gnu::always_inline]] void add(T x) { for (int i = 0; i < 100; i++) sum = sum * 3 + x; }
+            [[gnu::noinline]] T count(const std::vector<T> &v) { for (T x : v) add(x); return sum; } }; }
+        int main() { std::vector<unsigned> v(1000, 7); shop::Till<unsigned> till; unsigned x = 0;
+            for (int i = 0; i < 8000; i++) x += till.count(v); return x == 1; }
+        """
+    )
+    found = sample(str(compiled_once("c++", "-O2", "-g", source)))
+    names = next(names for names, _ in sorted(found.traces, key=lambda one: -one[1]) if len(names) > 2)
+    assert names[-1] == "main"
+    assert names[0].startswith("shop::Till<unsigned int>::add(")
+    assert names[1].startswith("shop::Till<unsigned int>::count(")
+
+
+def test_the_command_is_left_as_it_is(program, tmp_path) -> None:
+    """Output, standard input, exit code and a signal that ends it are those without the sampler."""
+    command = str(program("sampled.c"))
+    for mode, status in (("plain", 0), ("fails", 7), ("killed", -9)):
+        words = [command, mode, "0.05"]
+        plain = subprocess.run(words, input=b"some text\n", capture_output=True, check=False)
+        file = tmp_path / mode
+        sampled = subprocess.run(
+            [*words_of(SampleParams(), file), *words], input=b"some text\n", capture_output=True, check=False
+        )
+        assert (sampled.stdout, sampled.stderr) == (plain.stdout, plain.stderr)
+        assert plain.returncode == status
+        assert read(file).status == (status << 8 if status >= 0 else -status)
+
+
+def test_the_collector_refuses_a_command_that_fails(program, sample) -> None:
+    with pytest.raises(JobFailed, match="exited with status 7"):
+        sample(f"{program('sampled.c')} fails 0.05")
+    with pytest.raises(JobFailed, match="command not found"):
+        sample("./missing")
+
+
+def test_a_killed_sampler_leaves_what_it_wrote(program, tmp_path) -> None:
+    """What the sampler had written is read, and the command goes on."""
+    file = tmp_path / "samples"
+    words = [*words_of(SampleParams(frequency=FREQUENCY), file), str(program("sampled.c")), "plain", "30"]
+    sampler = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0)
+    try:
+        while not file.is_file() or file.stat().st_size < 4096:
+            time.sleep(0.05)
+        sampler.kill()
+        sampler.wait()
+        found = read(file)
+        assert found.samples > 10
+        assert not found.ended
+        os.killpg(sampler.pid, 0)  # the command is there
+    finally:
+        os.killpg(sampler.pid, signal.SIGKILL)
+    whole = file.read_bytes()
+    for cut in (len(whole) - 1, len(whole) - 100, 200):
+        file.write_bytes(whole[:cut])
+        assert read(file).samples <= found.samples
+
+
+def test_a_stopped_sampler_says_what_was_lost(program, tmp_path) -> None:
+    file = tmp_path / "samples"
+    words = [*words_of(SampleParams(frequency=FREQUENCY), file), str(program("sampled.c")), "plain", "1.5"]
+    sampler = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not file.is_file() or file.stat().st_size < 4096:
+        time.sleep(0.05)
+    sampler.send_signal(signal.SIGSTOP)
+    child = int(Path(f"/proc/{sampler.pid}/task/{sampler.pid}/children").read_text().split()[0])
+    while Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.05)
+    sampler.send_signal(signal.SIGCONT)
+    assert sampler.wait() == 0
+    found = read(file)
+    assert found.ended
+    assert found.lost > 0
+    assert found.samples + found.lost > 0.8 * 1.5 * FREQUENCY
+
+
+def test_a_full_disk_keeps_what_was_written(program, tmp_path) -> None:
+    """A file may be no larger than 64 KiB: whole blocks are kept, and the rest is counted."""
+    file = tmp_path / "samples"
+    words = [*words_of(SampleParams(frequency=FREQUENCY), file), str(program("sampled.c")), "plain", "3"]
+    limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 64; exec "$@"', "sh", *words]
+    subprocess.run(limited, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    found = read(file)
+    assert found.ended
+    assert found.error
+    assert found.samples > 100
+    assert found.unwritten > 100
+
+
+def test_a_thousand_children(program, sample) -> None:
+    found = sample(f"{program('sampled.c')} forks 1000")
+    assert found.facts["processes"] >= 1000
+    assert not found.outside or found.own.total() < 200
+    assert found.facts["lost"] == 0
+
+
+def test_attached_to_a_process(program, sample) -> None:
+    words = [str(program("sampled.c")), "threads", "30"]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while len(os.listdir(f"/proc/{process.pid}/task")) < 3:
+            time.sleep(0.01)
+        found = truthful(sample, "sampled", pid=process.pid, seconds=1.0)
+        assert found.facts["whole-stacks"] >= 0.95
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_ordinary_user_may_sample(program) -> None:
+    if os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("only root becomes another user")
+    if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 2:
+        pytest.skip("kernel.perf_event_paranoid is above 2")
+    with tempfile.TemporaryDirectory() as open_folder:  # the folders of tests are closed to others
+        folder = Path(open_folder)
+        folder.chmod(0o777)
+        _sampled_by_nobody(program, folder)
+
+
+def _sampled_by_nobody(program: Callable[..., Path], folder: Path) -> None:
+    shutil.copy(SAMPLER, folder / "sampler")
+    shutil.copy(program("sampled.c"), folder / "sampled")
+    words = words_of(SampleParams(frequency=FREQUENCY), folder / "samples")
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
+    done = subprocess.run(
+        [*as_nobody, str(folder / "sampler"), *words[1:], str(folder / "sampled"), "plain", "0.6"],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True
+    )  # fmt: skip
+    assert b"perun_sample" not in done.stderr
+    found = read(folder / "samples")
+    assert found.samples > 400
+    assert found.lost == 0
+
+
+def test_a_machine_that_forbids_it_is_named(program, sample, monkeypatch, tmp_path) -> None:
+    """The sampler ends with the errno of what the system refused."""
+    for number, message in ((38, "has no perf_event_open"), (13, "perf_event_open|perf_event_paranoid")):
+        fake = tmp_path / f"sampler{number}"
+        fake.write_text(f"#!/bin/sh\nexit {number}\n")
+        fake.chmod(0o755)
+        monkeypatch.setattr("perun.collect.sample.collector.SAMPLER", fake)
+        with pytest.raises(CollectorUnavailable, match=message):
+            sample("true")
+        assert any(one.missing for one in SampleCollector().readiness(os.environ))
