@@ -32,6 +32,7 @@ BUILT = {
     "perun/collect/memory/libperun_memory.so",
     "perun/fuzz/coverage/libperun_fuzz.so",
     "perun/island/recorder/_recorder.abi3.so",
+    "perun/collect/sample/perun_sample",
     "perun/core/process/perun_guard",
     "perun/collect/memory/libperun_memory_analysis.so",
     "perun/core/process/perun_launch",

@@ -29,7 +29,7 @@ _typed: Collector[TimeParams] = TimeCollector()
 
 QUICK: dict[str, Mapping[str, Any]] = {
     "bounds": {"source": ("prog.c",)}, "complexity": {}, "instructions": {"callers": 1, "warmup": 0},
-    "island": {}, "memory": {}, "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
+    "island": {}, "memory": {}, "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2}, "sample": {},
     "time": {"warmup": 1, "repeat": 2}, "trace": {"output_handling": "suppress"}
 }  # fmt: skip
 """Every built-in collector, with parameters that keep its run short."""

@@ -47,6 +47,7 @@ _CHOICES: Final = (
     _Choice("time", "real", "real time", Kind.TIMED),
     _Choice("memory", "peak", "peak memory", Kind.COUNTED),
     _Choice("instructions", "inclusive", "instructions", Kind.COUNTED),
+    _Choice("sample", "inclusive", "CPU time", Kind.TIMED),
 )
 """Where several series of one program fit, the largest is that of the program: a function has no more."""
 
@@ -64,10 +65,10 @@ def headline(profile: Profile) -> Headline | None:
 
     Of a command :func:`processor` tells whether its processor time stands for it instead.
 
-    Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
-    calls were recorded, it is the time of `main`, in all its calls, if that is above what recording them may
-    have cost; with the optimisations of the trace, as recording fewer calls makes it shorter. The only series
-    of any other profile stands for it.
+    Of a command it is its real time, of memory the peak of the program, of instructions their number, and of
+    samples the CPU time that they stand for. Where calls were recorded, it is the time of `main`, in all its
+    calls, if that is above what recording them may have cost; with the optimisations of the trace, as
+    recording fewer calls makes it shorter. The only series of any other profile stands for it.
     """
     groups = [group for group in profile.groups() if group.size]
     calls = [group for group in groups if _kind(group)[0] == _CALLS]

@@ -37,6 +37,7 @@ CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
 INSTRUCTIONS: Final = "instructions"
+SAMPLE: Final = "sample"
 EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary", "lost"})
@@ -145,7 +146,8 @@ def measurements(profile: Profile) -> dict[str, Series]:
     Of a command, `real`, `user`, `sys` and `cpu` are series. Of a function whose calls were recorded, the
     times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
     memory those sums are taken that the profile has of the program and its functions; else, what was
-    allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
+    allocated at a place is summed up. The instructions and samples of a function are summed up over its call
+    stacks.
 
     All values are in the :func:`~perun.profile.amounts.common_unit` of theirs, so that a program that prints
     `KB/s` once and `MB/s` another time has one series.
@@ -263,7 +265,7 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
         if metric.type == INSTRUCTIONS:
             yield Series(metric, _sums(values, found.runs), absent=found.absent, whole=instructions)
             continue
-        if metric.type == "memory" and not summed_up:
+        if metric.type == SAMPLE or (metric.type == "memory" and not summed_up):
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS and metric.subtype in PLAIN_SUBTYPES

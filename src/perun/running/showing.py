@@ -44,6 +44,7 @@ CHOICES: Final[Mapping[str, tuple[ViewChoice, ...]]] = {
         ViewChoice(("bars", "sum", "--per", "uid", "--of", "amount", "--terminal"), ("uid",)),
     ),
     "instructions": (ViewChoice(("flamegraph",), ("trace",)),),
+    "sample": (ViewChoice(("flamegraph",), ("trace",)),),
     "complexity": (
         ViewChoice(("scatter",), ("structure-unit-size",)),
         ViewChoice(("flamegraph",), ("timestamp",)),

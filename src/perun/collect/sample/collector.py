@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from perun.collect._common import runs as common
 from perun.collect._common.runs import completed, early_end, new_profile, require_recorded, shortfalls
 from perun.collect.sample.frames import NATIVE, NamedStacks, SampledFrame, Trace
-from perun.collect.sample.records import NOTHING, Amount, SampleRecording, read
+from perun.collect.sample.records import NOTHING, SampledAmount, SampleRecording, read
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.process import programs
 from perun.core.process.command import find_executable, outcome
@@ -156,7 +156,7 @@ class SampleCollector:
         )
         debuginfod = Debuginfod(run.environ, ctx.cache / "debuginfod" if ctx.cache else None)
         named = NamedStacks(recording, run.cwd, symboliser, debuginfod)
-        sums = Sums(recording, named)
+        sums = Sums(recording, named, kernel=params.kernel)
         early = early_end(sample, params.timeout)
         notes = (
             [f"the run ended early: it {early}; the profile holds what was sampled until then"]
@@ -237,16 +237,22 @@ class Sums:
     :ivar traces: of each thread's name and trace. :ivar inclusive: of each function with all that it called,
         once for each sample, however often it is in the stack.
     :ivar whole: how many samples have whole stacks. :ivar broken: where the others end.
+    :ivar weighed: the nanoseconds that the samples alone stand for.
     """
 
-    def __init__(self, recording: SampleRecording, named: NamedStacks) -> None:
-        self.traces: dict[tuple[str, Trace], Amount] = {}
-        self.inclusive: dict[tuple[str, str], Amount] = {}
+    def __init__(self, recording: SampleRecording, named: NamedStacks, *, kernel: bool = False) -> None:
+        self.weighed = sum(amount.nanoseconds for amount in recording.amounts.values())
+        self.traces: dict[tuple[str, Trace], SampledAmount] = {}
+        self.inclusive: dict[tuple[str, str], SampledAmount] = {}
         self.total = NOTHING
         self.whole = 0
         self.broken: Counter[str] = Counter()
-        for (stack, thread), amount in recording.amounts.items():
+        weighed = self.weighed
+        for (stack, thread), sampled in recording.amounts.items():
             trace, is_whole = named.trace(stack)
+            # What samples stand for is known better from all that was used: as shares of that they are true.
+            part = sampled.nanoseconds / max(weighed, 1)
+            amount = sampled._replace(nanoseconds=part * (cpu_of(recording, kernel=kernel) or weighed))
             self.total += amount
             self.whole += amount.samples * is_whole
             if not is_whole:
@@ -255,6 +261,15 @@ class Sums:
             self.traces[key] = self.traces.get(key, NOTHING) + amount
             for function in {(frame.source, frame.function) for frame in trace}:
                 self.inclusive[function] = self.inclusive.get(function, NOTHING) + amount
+
+
+def cpu_of(recording: SampleRecording, *, kernel: bool) -> float:
+    """The nanoseconds of CPU time that were to be sampled: without those in the kernel, unless that was, too.
+
+    0 where they are not known, as the sampler was killed.
+    """
+    used = recording.user + recording.system
+    return recording.cpu * (recording.user / used if used and not kernel else 1.0)
 
 
 def resources(sums: Sums, program: str) -> Iterator[dict[str, Any]]:
@@ -275,7 +290,7 @@ def resources(sums: Sums, program: str) -> Iterator[dict[str, Any]]:
         yield _resource({**place, "function": function, TYPE: INCLUSIVE}, INCLUSIVE, amount)
 
 
-def _resource(uid: dict[str, str], subtype: str, amount: Amount) -> dict[str, Any]:
+def _resource(uid: dict[str, str], subtype: str, amount: SampledAmount) -> dict[str, Any]:
     seconds = round(amount.nanoseconds / _SECOND, 6)
     return {"type": TYPE, "subtype": subtype, "uid": uid, "amount": seconds, "samples": amount.samples}
 
@@ -290,10 +305,12 @@ def _record(frame: SampledFrame) -> dict[str, Any]:
     return found
 
 
-def _fitting(traces: Mapping[tuple[str, Trace], Amount]) -> Iterator[tuple[tuple[str, Trace], Amount]]:
+def _fitting(
+    traces: Mapping[tuple[str, Trace], SampledAmount],
+) -> Iterator[tuple[tuple[str, Trace], SampledAmount]]:
     """The stacks, the largest first; where there is no more room, those of a function and line are one."""
     room = _SIZE
-    cut: dict[tuple[str, Trace], Amount] = {}
+    cut: dict[tuple[str, Trace], SampledAmount] = {}
     for key, amount in sorted(traces.items(), key=lambda one: (-one[1].nanoseconds, one[0])):
         thread, trace = key
         room -= sum(_FRAME_SIZE + len(frame.function) + len(frame.source) for frame in trace)
@@ -345,11 +362,11 @@ def notes_of(recording: SampleRecording, sums: Sums, named: NamedStacks, *, kern
             f"{broken / samples:.0%} of the call stacks do not reach the outermost function; they end in "
             f"{where}: build it with -fno-omit-frame-pointer or -fasynchronous-unwind-tables"
         )
-    told = sums.total.nanoseconds / _SECOND
+    told, used = sums.weighed / _SECOND, cpu_of(recording, kernel=kernel) / _SECOND
     system = 0 if kernel else recording.system / _SECOND
-    if recording.ended and told < _SHORT * (recording.cpu / _SECOND - system):
+    if told < _SHORT * used:
         yield (
-            f"the samples stand for {told:.2f} of {recording.cpu / _SECOND:.2f} s of CPU time: what threads "
+            f"the samples stand for {told:.2f} of {used:.2f} s of CPU time: what threads "
             "use before their first sample is not seen; sample more often with --frequency"
         )
     if system > _SHORT * told / 4:

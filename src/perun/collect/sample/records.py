@@ -63,17 +63,17 @@ class SampledStack(NamedTuple):
         return found
 
 
-class Amount(NamedTuple):
+class SampledAmount(NamedTuple):
     """How many samples, and for how many nanoseconds of CPU time they stand."""
 
     samples: int
-    nanoseconds: int
+    nanoseconds: float
 
-    def __add__(self, other: Amount) -> Amount:  # type: ignore[override]
-        return Amount(self.samples + other.samples, self.nanoseconds + other.nanoseconds)
+    def __add__(self, other: SampledAmount) -> SampledAmount:  # type: ignore[override]
+        return SampledAmount(self.samples + other.samples, self.nanoseconds + other.nanoseconds)
 
 
-NOTHING: Final = Amount(0, 0)
+NOTHING: Final = SampledAmount(0, 0)
 
 
 @dataclass
@@ -104,7 +104,7 @@ class SampleRecording:
     modules: list[SampledModule] = field(
         default_factory=lambda: [SampledModule(""), SampledModule("[kernel]")]
     )
-    amounts: dict[tuple[SampledStack, str], Amount] = field(default_factory=dict)
+    amounts: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     processes: set[int] = field(default_factory=set)
 
     @property
@@ -212,4 +212,4 @@ class _Reader:
             stack = key >> 32
             if stack < len(self._stacks):
                 where = self._stacks[stack], texts[key & 0xFFFFFFFF]
-                amounts[where] = amounts.get(where, NOTHING) + Amount(count, int(weight))
+                amounts[where] = amounts.get(where, NOTHING) + SampledAmount(count, weight)

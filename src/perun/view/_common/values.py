@@ -170,12 +170,12 @@ class Resources:
 def _counts_again(constants: Mapping[str, Any]) -> bool:
     """Whether resources sum up others of the profile, so that a chart of all would count these twice.
 
-    Of memory they say what is theirs, see :func:`perun.profile.memory.is_summary`; of instructions they are
-    those of a function with all that it calls, and of the whole program.
+    Of memory they say what is theirs, see :func:`perun.profile.memory.is_summary`; of instructions and
+    samples they are those of a function with all that it calls, and of the whole program.
     """
     uid = constants.get("uid")
-    inclusive = constants.get("subtype") == "inclusive" and isinstance(uid, Mapping) and "instructions" in uid
-    return inclusive or is_summary(constants)
+    sums_up = isinstance(uid, Mapping) and not uid.keys().isdisjoint(("instructions", "sample"))
+    return (sums_up and constants.get("subtype") == "inclusive") or is_summary(constants)
 
 
 def _unit(known: Mapping[str, str], constants: Mapping[str, Any], type_: str) -> str:

@@ -78,6 +78,7 @@ _SHORT: Final = 8
 PAGES: Final = {
     "trace": ("flamegraph",),
     "instructions": ("flamegraph",),
+    "sample": ("flamegraph",),
     "memory": ("flamegraph", "heapmap"),
     "complexity": ("flamegraph",),
 }
