@@ -41,6 +41,7 @@ import optimizations
 import profiles
 import regression
 import rounds
+import sampling
 import sharing
 import sharing_git
 import stores
@@ -75,6 +76,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     changes: (changes.vote, changes.many),
     history: (history.history,),
     web: (web.web,),
+    sampling: (sampling.sampling,),
     sharing: (sharing.few_among_many, sharing.first_pull),
     sharing_git: (sharing_git.git_repository,),
     optimizations: (optimizations.optimizations,),

@@ -132,6 +132,19 @@ def test_frame_pointers_alone(program, sample) -> None:
     assert any("do not reach the outermost function" in note for note in broken.facts["notes"])
 
 
+@pytest.mark.parametrize("option", ["-O0", "-O2"])
+def test_where_threads_wait(program, sample, option) -> None:
+    """A thread that sleeps and one that waits for a lock meanwhile, by their callers."""
+    found = sample(f"{program('sampled.c', option)} waits", wall=True)
+    waits: dict[str, float] = {}
+    for _, resource in found.profile.all_resources():
+        if resource["subtype"] == "waiting":
+            for function in {frame["function"] for frame in resource["trace"]}:
+                waits[function] = waits.get(function, 0.0) + resource["amount"]
+    assert waits["main"] >= waits["nap"] > 0.9
+    assert waits["nap"] == pytest.approx(waits["wait_for_lock"], rel=0.05)
+
+
 def test_cpp_names_and_inlined_functions(compiled_once, sample, tmp_path) -> None:
     source = tmp_path / "inlined.cpp"
     source.write_text(

@@ -57,6 +57,18 @@ static void *work(void *unused) {
     return unused;
 }
 
+__attribute__((noinline)) void nap(void) {
+    nanosleep(&(struct timespec){1, 0}, NULL);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wait_for_lock(void *unused) {
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+
 static void on_signal(int number) {
     sink = (unsigned long)number;
 }
@@ -71,6 +83,13 @@ int main(int count, char **words) {
             pthread_create(&threads[i], NULL, work, NULL);
         for (int i = 0; i < 2; i++)
             pthread_join(threads[i], NULL);
+    } else if (!strcmp(mode, "waits")) {
+        pthread_t thread;
+        pthread_mutex_lock(&lock);
+        pthread_create(&thread, NULL, wait_for_lock, NULL);
+        nap();
+        pthread_mutex_unlock(&lock);
+        pthread_join(thread, NULL);
     } else if (!strcmp(mode, "fork")) {
         if (!fork()) {
             work(NULL);

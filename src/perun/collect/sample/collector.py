@@ -30,7 +30,7 @@ COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"sample": "s"}
 SAMPLER: Final = Path(__file__).with_name("perun_sample")
 """Made of `native/`, which the build puts beside this module."""
-TYPE, EXCLUSIVE, INCLUSIVE, TOTAL = "sample", "exclusive", "inclusive", "total"
+TYPE, EXCLUSIVE, INCLUSIVE, WAITING, TOTAL = "sample", "exclusive", "inclusive", "waiting", "total"
 """The type of the resources, their subtypes, and what the uid of the whole program ends with."""
 OTHER_CALLERS: Final = "(other callers)"
 """Stands for the callers of stacks that are too many to be told apart."""
@@ -76,6 +76,11 @@ class SampleParams:
     )
     kernel: bool = param(
         False, help="Also sample what the kernel does for the program, which the system must allow."
+    )
+    wall: bool = param(
+        False,
+        help="Also look about a hundred times a second at the threads that have no processor, and where they "
+        "wait: real time beside CPU time.",
     )
     pid: int = param(
         0,
@@ -179,7 +184,7 @@ def words_of(params: SampleParams, file: Path) -> list[str]:
     """The words that start the sampler, before those of the command."""
     copies = params.stacks == "copies" or (params.stacks == "auto" and os.uname().machine == "x86_64")
     numbers = [params.frequency, COPIED if copies else 0, params.event, int(params.kernel)]
-    return [str(SAMPLER), str(file), *map(str, [*numbers, params.pid, params.seconds])]
+    return [str(SAMPLER), str(file), *map(str, [*numbers, params.pid, params.seconds, int(params.wall)])]
 
 
 def refusal(params: SampleParams | None = None) -> tuple[str, str]:
@@ -236,6 +241,7 @@ class Sums:
 
     :ivar traces: of each thread's name and trace. :ivar inclusive: of each function with all that it called,
         once for each sample, however often it is in the stack.
+    :ivar waits: the same as traces of threads that had no processor, in real time.
     :ivar whole: how many samples have whole stacks. :ivar broken: where the others end.
     :ivar weighed: the nanoseconds that the samples alone stand for.
     """
@@ -243,6 +249,7 @@ class Sums:
     def __init__(self, recording: SampleRecording, named: NamedStacks, *, kernel: bool = False) -> None:
         self.weighed = sum(amount.nanoseconds for amount in recording.amounts.values())
         self.traces: dict[tuple[str, Trace], SampledAmount] = {}
+        self.waits: dict[tuple[str, Trace], SampledAmount] = {}
         self.inclusive: dict[tuple[str, str], SampledAmount] = {}
         self.total = NOTHING
         self.whole = 0
@@ -261,6 +268,9 @@ class Sums:
             self.traces[key] = self.traces.get(key, NOTHING) + amount
             for function in {(frame.source, frame.function) for frame in trace}:
                 self.inclusive[function] = self.inclusive.get(function, NOTHING) + amount
+        for (stack, thread), waited in recording.waits.items():
+            key = thread, named.trace(stack)[0]
+            self.waits[key] = self.waits.get(key, NOTHING) + waited
 
 
 def cpu_of(recording: SampleRecording, *, kernel: bool) -> float:
@@ -279,10 +289,11 @@ def resources(sums: Sums, program: str) -> Iterator[dict[str, Any]]:
     :param program: its name, which the whole goes by.
     """
     yield _resource({"source": program, TYPE: TOTAL}, INCLUSIVE, sums.total)
-    for (thread, trace), amount in _fitting(sums.traces):
-        uid = {key: value for key, value in _record(trace[0]).items() if key in ("source", "function")}
-        frames = [_record(frame) for frame in trace]
-        yield {**_resource(uid, EXCLUSIVE, amount), "thread": thread, "trace": frames}
+    for subtype, traces in ((EXCLUSIVE, sums.traces), (WAITING, sums.waits)):
+        for (thread, trace), amount in _fitting(traces):
+            uid = {key: value for key, value in _record(trace[0]).items() if key in ("source", "function")}
+            frames = [_record(frame) for frame in trace]
+            yield {**_resource(uid, subtype, amount), "thread": thread, "trace": frames}
     for (source, function), amount in sorted(
         sums.inclusive.items(), key=lambda one: (-one[1].nanoseconds, one[0])
     ):
@@ -346,9 +357,14 @@ def _facts(recording: SampleRecording, sums: Sums, notes: list[str]) -> dict[str
 def notes_of(recording: SampleRecording, sums: Sums, named: NamedStacks, *, kernel: bool) -> Iterator[str]:
     """What the user should know of the samples."""
     samples = sums.total.samples
+    if not samples and recording.waits:
+        return
     if not samples:
         used = recording.cpu / _SECOND
-        yield f"no sample was taken: the command used {used:.3f} s of CPU time; let it run longer"
+        yield (
+            f"no sample was taken: the command used {used:.3f} s of CPU time, and no "
+            "thread enough for one; let it run longer, or sample more often with --frequency"
+        )
         return
     if recording.lost:
         lost = number_of(recording.lost, "sample")

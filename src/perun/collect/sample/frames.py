@@ -87,7 +87,8 @@ class NamedStacks:
         self._debuginfod = debuginfod
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._frames: dict[int, Trace] = {}
-        self._learn({frame for stack, _ in recording.amounts for frame in stack.places()})
+        stacks = {stack for stack, _ in (*recording.amounts, *recording.waits)}
+        self._learn({frame for stack in stacks for frame in stack.places()})
 
     def trace(self, stack: SampledStack) -> tuple[Trace, bool]:
         """The frames of a stack without what runs around `main`, and whether it is whole."""

@@ -24,7 +24,7 @@ UNKNOWN, KERNEL = 0, 1
 WHOLE, CUT, FRAME_POINTERS = 1, 2, 4
 """Flags of stacks: it ends with the outermost function; the copy of the stack ended before; it was found by
 frame pointers, and whether it is whole only the name of its last function tells."""
-_DEFINITIONS, _SAMPLES = 1, 2
+_DEFINITIONS, _SAMPLES, _WAITS = 1, 2, 3
 _MODULE, _STACK, _NAME, _EXEC, _FORK, _EXIT = range(1, 7)
 _BLOCK: Final = struct.Struct("=II")
 _OF_MODULE: Final = struct.Struct("=IIII24s")
@@ -84,7 +84,9 @@ class SampleRecording:
         away; :ivar unwritten: those for which the disk had no room. :ivar cpu: nanoseconds that the processes
         had a processor; :ivar own_cpu: that the sampler used; :ivar user: and :ivar system: of the command.
     :ivar error: errno of what ended the recording early. :ivar modules: by number.
-    :ivar amounts: by stack and name of the thread. :ivar processes: numbers of those seen.
+    :ivar amounts: by stack and name of the thread;
+        :ivar waits: the same of threads that had no processor, in real time.
+    :ivar processes: numbers of those seen.
     """
 
     start: int = 0
@@ -105,6 +107,7 @@ class SampleRecording:
         default_factory=lambda: [SampledModule(""), SampledModule("[kernel]")]
     )
     amounts: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
+    waits: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     processes: set[int] = field(default_factory=set)
 
     @property
@@ -130,8 +133,9 @@ def read(path: Path) -> SampleRecording:
         for kind, data in _blocks(opened):
             if kind == _DEFINITIONS:
                 reader.define(data)
-            elif kind == _SAMPLES:
-                reader.add(np.frombuffer(data[: len(data) // _SAMPLE.itemsize * _SAMPLE.itemsize], _SAMPLE))
+            elif kind in (_SAMPLES, _WAITS):
+                samples = np.frombuffer(data[: len(data) // _SAMPLE.itemsize * _SAMPLE.itemsize], _SAMPLE)
+                reader.add(samples, reader.recording.amounts if kind == _SAMPLES else reader.recording.waits)
     found = reader.recording
     found.samples = sum(amount.samples for amount in found.amounts.values())
     return found
@@ -188,8 +192,8 @@ class _Reader:
         at = bisect_right(times, time)
         return names[max(at - 1, 0)] if names else ""
 
-    def add(self, samples: NDArray[np.void]) -> None:
-        """Add up samples, which come in the order of time."""
+    def add(self, samples: NDArray[np.void], amounts: dict[tuple[SampledStack, str], SampledAmount]) -> None:
+        """Add samples, which come in the order of time, to amounts by stack and thread."""
         self.recording.processes.update(np.unique(samples["pid"]).tolist())
         tids, of_thread = np.unique(samples["tid"], return_inverse=True)
         names: dict[str, int] = {}
@@ -207,7 +211,6 @@ class _Reader:
         counts = np.bincount(inverse)
         weights = np.bincount(inverse, samples["weight"].astype(np.float64))
         texts = list(names)
-        amounts = self.recording.amounts
         for key, count, weight in zip(keys.tolist(), counts.tolist(), weights.tolist(), strict=True):
             stack = key >> 32
             if stack < len(self._stacks):

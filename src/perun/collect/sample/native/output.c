@@ -15,8 +15,8 @@ static int file = -1;
 static off_t end;
 static uint8_t definitions[BUFFER];
 static size_t used;
-static struct record_sample samples[SAMPLES];
-static size_t pending;
+static struct record_sample samples[SAMPLES], waits[SAMPLES];
+static size_t pending, waiting;
 static uint32_t modules = MODULE_KERNEL, stacks;
 static struct known {
     uint64_t hash;
@@ -61,6 +61,9 @@ void output_flush(void) {
     if (pending && !write_block(BLOCK_SAMPLES, samples, pending * sizeof(*samples)))
         header.unwritten += pending;
     pending = 0;
+    if (waiting)
+        write_block(BLOCK_WAITS, waits, waiting * sizeof(*waits));
+    waiting = 0;
     if (pwrite(file, &header, sizeof(header), 0) < 0 && !header.error)
         header.error = (uint32_t)errno;
 }
@@ -134,4 +137,10 @@ void output_sample(const struct record_sample *sample) {
         output_flush();
     samples[pending++] = *sample;
     header.samples++;
+}
+
+void output_wait(const struct record_sample *sample) {
+    if (waiting == SAMPLES)
+        output_flush();
+    waits[waiting++] = *sample;
 }

@@ -17,6 +17,8 @@ uint32_t output_module(uint32_t pid, const uint8_t *id, uint32_t id_size, const 
 uint32_t output_stack(const uint64_t *frames, size_t count, uint64_t flags);
 void output_task(uint32_t kind, uint64_t time, uint32_t pid, uint32_t tid, uint32_t parent, const char *name);
 void output_sample(const struct record_sample *sample);
+/* A thread that waits. */
+void output_wait(const struct record_sample *sample);
 /* Write down all that there is. */
 void output_flush(void);
 

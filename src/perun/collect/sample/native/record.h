@@ -28,7 +28,8 @@ struct record_header {
     uint64_t throttled;        /* how often the kernel held samples back */
 };
 
-enum { BLOCK_DEFINITIONS = 1, BLOCK_SAMPLES = 2 };
+/* Waits are samples, too: of threads that had no processor, and their weight is real time. */
+enum { BLOCK_DEFINITIONS = 1, BLOCK_SAMPLES = 2, BLOCK_WAITS = 3 };
 
 struct record_block {
     uint32_t kind, size; /* bytes that follow, a multiple of 8 */
@@ -68,7 +69,7 @@ struct record_sample {
     uint64_t time;
     uint32_t pid, tid;
     uint32_t stack;
-    uint32_t weight; /* ns of CPU time that the sample stands for */
+    uint32_t weight; /* ns that the sample stands for */
 };
 
 #endif

@@ -1,9 +1,9 @@
 /* Samples a command, or a process that runs, by the clock of the kernel for the CPU time of its threads.
  *
- *     perun_sample FILE HZ STACK EVENT KERNEL PID SECONDS [COMMAND...]
+ *     perun_sample FILE HZ STACK EVENT KERNEL PID SECONDS WAITS [COMMAND...]
  *
  * STACK is how many bytes of each stack are copied, 0 to follow frame pointers instead; EVENT is `task-clock` or `cycles`;
- * KERNEL is 1 to sample what the kernel does, too; PID is 0 for the command. With none but EVENT and KERNEL it looks whether
+ * KERNEL is 1 to sample what the kernel does, too; PID is 0 for the command; WAITS is 1 to look at what waits. With none but EVENT and KERNEL it looks whether
  * it can sample these: it ends with 0, or with the errno of what was refused.
  *
  * The kernel passes events on to threads and children only where they belong to one processor, so that there is one for
@@ -25,6 +25,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +34,9 @@
 #include "output.h"
 #include "spaces.h"
 
+#define FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, which headers before Linux 6.0 lack */
 #define REGISTERS_OF_USER 0xff01ffu /* all but flags and segments */
+enum { MAX_GUESS = 512, LOOKS = 2000, LOOK = 10000000 };
 enum { MAX_FRAMES = 2048, RECORD = 1 << 17, NEWS = 256, DRAWN = 64 };
 enum { LARGEST = 1 << 22, SMALLEST = 1 << 15 }; /* bytes of a buffer */
 enum { SETTLED = 1000000, WAIT = 100, WRITTEN = 500000000, REDRAWN = 200000000 };
@@ -61,6 +64,7 @@ static uint64_t draws;
 static uint32_t stack_bytes;
 static int is_cycles;
 static pid_t target;
+static int is_waits;
 
 static void fail(const char *form, ...) {
     va_list given;
@@ -108,6 +112,7 @@ static struct perf_event_attr attributes(uint64_t period, int kernel) {
     found.exclude_hv = found.exclude_guest = 1;
     found.mmap = found.mmap2 = found.comm = found.comm_exec = found.task = 1;
     found.build_id = 1;
+    found.read_format = FORMAT_LOST;
     found.sample_id_all = 1;
     found.use_clockid = 1;
     found.clockid = CLOCK_MONOTONIC;
@@ -118,8 +123,9 @@ static struct perf_event_attr attributes(uint64_t period, int kernel) {
 
 static int open_event(struct perf_event_attr *what, pid_t pid, int processor) {
     int file = (int)syscall(SYS_perf_event_open, what, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
-    if (file < 0 && errno == EINVAL && what->build_id) { /* before Linux 5.12 */
-        what->build_id = 0;
+    if (file < 0 && errno == EINVAL && (what->read_format || what->build_id)) { /* before Linux 6.0 and 5.12 */
+        what->build_id = what->read_format ? what->build_id : 0;
+        what->read_format = 0;
         return open_event(what, pid, processor);
     }
     return file;
@@ -226,6 +232,17 @@ static int add_rest(struct chain *chain, uint32_t pid, const uint64_t *addresses
     return 1;
 }
 
+/* The frame pointer is not known of a thread that waits: the nearest place that looks like one, which holds that of a
+ * caller and behind it an address of code. */
+static uint64_t guessed_frame(uint32_t pid, const struct stack_copy *stack, uint64_t from) {
+    uint64_t saved, caller;
+    for (uint64_t at = from; at < from + MAX_GUESS; at += 8)
+        if (stack_word(stack, at, &saved) && stack_word(stack, at + 8, &caller) && saved > at &&
+            saved < stack->start + stack->size && !(saved & 7) && space_find(pid, caller - 1))
+            return at;
+    return 0;
+}
+
 /* Follow a copy of the stack: by the tables of the files, and where these have nothing by frame pointers. */
 static void unwind(struct chain *chain, uint32_t pid, uint64_t *registers, const struct stack_copy *stack,
                    const uint64_t *addresses, size_t count) {
@@ -242,6 +259,11 @@ static void unwind(struct chain *chain, uint32_t pid, uint64_t *registers, const
         add(chain, frame_at(mapping, address));
         if (image)
             step = image_step(image, image_address(image, address - mapping->start + mapping->offset), registers, stack);
+        if ((step == STEP_UNKNOWN || step == STEP_CUT) && image && !count && !registers[REGISTER_FP] && is_caller) {
+            registers[REGISTER_FP] = guessed_frame(pid, stack, registers[REGISTER_SP]);
+            uint64_t place = address - mapping->start + mapping->offset;
+            step = registers[REGISTER_FP] ? image_step(image, image_address(image, place), registers, stack) : step;
+        }
         if (step == STEP_UNKNOWN) {
             uint64_t frame = registers[REGISTER_FP], caller = 0, next = 0;
             if (!frame && is_caller) {
@@ -315,6 +337,71 @@ static void take_sample(const uint64_t *word, const uint64_t *end) {
     struct record_sample sample = {time, ids[0], ids[1], output_stack(chain.frames, chain.count, chain.flags),
                                    (uint32_t)(weight < UINT32_MAX ? weight : UINT32_MAX)};
     output_sample(&sample);
+}
+
+/* Threads that wait, of which the kernel tells where: only of processes that this user may look into. */
+
+static uint64_t looked, elapsed;
+static unsigned threads_seen;
+
+static void take_wait(uint32_t pid, uint32_t tid) {
+    static struct chain chain;
+    static uint8_t data[1 << 14];
+    char text[256], *space;
+    snprintf(text, sizeof(text), "/proc/%u/task/%u/syscall", pid, tid);
+    int file = open(text, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? 0 : read(file, text, sizeof(text) - 1);
+    if (file >= 0)
+        close(file);
+    text[size > 0 ? size : 0] = 0;
+    threads_seen++;
+    if (!(space = strrchr(text, ' '))) /* it runs, or has ended */
+        return;
+    uint64_t registers[REGISTERS] = {0};
+    registers[REGISTER_IP] = strtoull(space, NULL, 16);
+    *space = 0;
+    registers[REGISTER_SP] = (space = strrchr(text, ' ')) ? strtoull(space, NULL, 16) : 0;
+    struct stack_copy stack = {data, registers[REGISTER_SP], 0};
+    struct iovec here = {data, sizeof(data)}, there[5];
+    uint64_t at = stack.start, end = at + sizeof(data);
+    for (size_t i = 0; i < 5; i++) { /* by pages, as the stack may end */
+        uint64_t next = (at | 4095) + 1 < end && i < 4 ? (at | 4095) + 1 : end;
+        there[i] = (struct iovec){(void *)at, next - at};
+        at = next;
+    }
+    ssize_t got = process_vm_readv((pid_t)pid, &here, 1, there, 5, 0);
+    stack.size = got > 0 ? (uint64_t)got : 0;
+    chain.count = 0;
+    chain.flags = 0;
+    unwind(&chain, pid, registers, &stack, NULL, 0);
+    struct record_sample sample = {looked, pid, tid, output_stack(chain.frames, chain.count, chain.flags),
+                                   (uint32_t)(elapsed < UINT32_MAX ? elapsed : UINT32_MAX)};
+    output_wait(&sample);
+}
+
+static void take_waits(uint32_t pid) {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%u/task", pid);
+    DIR *threads = opendir(path);
+    for (struct dirent *entry; threads && (entry = readdir(threads));)
+        if (entry->d_name[0] != '.')
+            take_wait(pid, (uint32_t)atoi(entry->d_name));
+    if (threads)
+        closedir(threads);
+}
+
+/* Look at all threads, about a hundred times a second, less often where there are many. */
+static void look(uint64_t time) {
+    uint64_t gap = LOOK + LOOK / 2 * (time % 7) / 7;
+    if (threads_seen > LOOKS / 100)
+        gap = gap * threads_seen / (LOOKS / 100);
+    if (looked && time - looked < gap)
+        return;
+    elapsed = looked ? time - looked : 0;
+    looked = time;
+    threads_seen = 0;
+    if (elapsed)
+        space_each(take_waits);
 }
 
 /* What the kernel tells. */
@@ -444,13 +531,18 @@ static pid_t start(char **command) {
     return child;
 }
 
+/* What a buffer lost is told by the next record in it, and of the last ones by none: but the events count it. */
 static void count_all(void) {
+    uint64_t lost = 0;
     header.cpu = 0;
     for (size_t i = 0; i < event_count; i++) {
-        uint64_t value;
-        if (read(events[i].file, &value, sizeof(value)) == sizeof(value))
-            header.cpu += value;
+        uint64_t values[2] = {0};
+        if (read(events[i].file, values, sizeof(values)) >= (ssize_t)sizeof(*values)) {
+            header.cpu += values[0];
+            lost += values[1];
+        }
     }
+    header.lost = lost > header.lost ? lost : header.lost;
 }
 
 static void watch(int signals, uint64_t end) {
@@ -462,7 +554,7 @@ static void watch(int signals, uint64_t end) {
         files[i] = (struct pollfd){rings[i].file, POLLIN, 0};
     files[ring_count] = (struct pollfd){signals, POLLIN, 0};
     for (int is_over = 0, wait = WAIT; !is_over;) {
-        poll(files, ring_count + 1, wait);
+        poll(files, ring_count + 1, is_waits ? LOOK / 1000000 : wait);
         struct signalfd_siginfo which;
         while (read(signals, &which, sizeof(which)) == sizeof(which)) {
             if (which.ssi_signo != SIGCHLD && header.period && end == UINT64_MAX)
@@ -480,6 +572,8 @@ static void watch(int signals, uint64_t end) {
         if (end != UINT64_MAX && (time >= end || (kill(target, 0) && errno == ESRCH)))
             is_over = 1;
         drain(is_over ? UINT64_MAX : time - SETTLED);
+        if (is_waits && !is_over)
+            look(time);
         if (time - redrawn >= REDRAWN) {
             draw_period();
             redrawn = time + (draws * 2654435761u) % REDRAWN;
@@ -520,7 +614,7 @@ static int can_sample(int kernel) {
 }
 
 int main(int count, char **words) {
-    if (count < 8) {
+    if (count < 9) {
         is_cycles = count > 1 && !strcmp(words[1], "cycles");
         return can_sample(count > 2 && atoi(words[2]));
     }
@@ -531,10 +625,11 @@ int main(int count, char **words) {
     double seconds = atof(words[7]);
     target = atoi(words[6]);
     int is_command = !target;
+    is_waits = atoi(words[8]);
     header.stack_bytes = stack_bytes;
     header.period = period;
     if (is_command)
-        target = start(words + 8);
+        target = start(words + 9);
     signal(SIGCHLD, SIG_DFL);
     sigset_t handled;
     sigemptyset(&handled);

@@ -160,6 +160,14 @@ const struct mapping *space_find(uint32_t pid, uint64_t address) {
     return space && low < space->count && space->mappings[low].start <= address ? &space->mappings[low] : NULL;
 }
 
+void space_each(void (*act)(uint32_t pid)) {
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct space *space = spaces[i], *next; space; space = next) {
+            next = space->next;
+            act(space->pid);
+        }
+}
+
 struct image *module_image(struct module *module) {
     if (!module->is_opened && !module->is_private)
         module->image = strcmp(module->path, "[vdso]") ? image_open(module->path) : image_of_vdso();

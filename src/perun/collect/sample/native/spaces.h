@@ -29,6 +29,8 @@ void space_exec(uint32_t pid);
 void space_exit(uint32_t pid);
 /* What lies at an address; NULL where that is not known. */
 const struct mapping *space_find(uint32_t pid, uint64_t address);
+/* Do something for each process. */
+void space_each(void (*act)(uint32_t pid));
 /* The tables of a module; NULL where it has none. */
 struct image *module_image(struct module *module);
 /* Read what a running process has mapped. */
