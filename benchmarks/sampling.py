@@ -22,7 +22,8 @@ from perun.collect.sample.records import read
 from report import Measured, Place, Row, table
 
 RIVALS = Path(__file__).parents[1] / "build" / "samplers" / "bin"
-"""Where `make bench` installs py-spy and austin."""
+"""Where py-spy and austin are looked for: an environment with py-spy and austin-dist 3.7, as later
+releases need glibc 2.38."""
 FREQUENCY = 499
 ATTEMPTS = 5
 """On a busy machine austin does not find its program now and then."""

@@ -608,7 +608,9 @@ static void attach(pid_t pid, uint64_t period, int kernel) {
 }
 
 static int can_sample(int kernel) {
+#ifdef __x86_64__
     stack_bytes = 4096;
+#endif
     struct perf_event_attr what = attributes(2000000, kernel);
     return open_event(&what, 0, -1) < 0 ? errno : 0;
 }
