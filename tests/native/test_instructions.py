@@ -23,8 +23,8 @@ from perun.measurement.series import measurements
 from perun.plugin.api import CheckContext, CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import reasons_of
+from perun.profile.stacks import stacks_of
 from perun.view.flamegraph import FlameGraphView, FlameParams
-from perun.view.flamegraph.stacks import stacks_of
 from perun.view.tableof import TableOfView, TableParams
 from traced import built
 

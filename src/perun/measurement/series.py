@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from perun.measurement.estimate import Kind, Point, Readings, Round, Sample, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import common_unit, larger_is_better, units
+from perun.profile.amounts import common_unit, is_time, larger_is_better, units
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import ResourceGroup
+from perun.profile.sampled import SAMPLED
 from perun.profile.session import RUN
 from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
 
@@ -84,7 +85,8 @@ class Metric(NamedTuple):
             return Kind.CALLS if self.subtype == CALLS else Kind.COUNTED
         if self.type == "time" and self.subtype in (CPU, *PARTS_OF_CPU):
             return Kind.PROCESSOR
-        return Kind.TIMED if self.type in _TIMED else Kind.PRINTED
+        timed = self.type in _TIMED or (self.type == SAMPLED and is_time(self.unit))
+        return Kind.TIMED if timed else Kind.PRINTED
 
     @property
     def name(self) -> SeriesName:
@@ -262,6 +264,9 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
             continue
         if metric.type == INSTRUCTIONS:
             yield Series(metric, _sums(values, found.runs), absent=found.absent, whole=instructions)
+            continue
+        if metric.type == SAMPLED:
+            yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         if metric.type == "memory" and not summed_up:
             yield Series(metric, _sums(values, found.runs), absent=found.absent)

@@ -1,7 +1,7 @@
 """Call stacks of a profile: from the traces of its resources, or from the times of calls.
 
 Traces are those of the manual's section 2.1: they start at the innermost call. A resource without a trace but
-with a `timestamp` is a call; :mod:`perun.view.flamegraph.calls` finds its caller by the times.
+with a `timestamp` is a call; :mod:`perun.profile.calls` finds its caller by the times.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from posixpath import basename
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError, UsageError
-from perun.profile.format.core import Profile
-from perun.profile.format.grouping import COLUMNS, ResourceGroup
-from perun.profile.memory import RELEASES, is_release, is_summary
-from perun.view._common import np
-from perun.view.flamegraph.calls import (
+from perun.profile.arrays import np
+from perun.profile.calls import (
     MAX_AMOUNT,
     CallTree,
     Frame,
@@ -27,6 +24,9 @@ from perun.view.flamegraph.calls import (
     frame_of,
     is_corrected,
 )
+from perun.profile.format.core import Profile
+from perun.profile.format.grouping import COLUMNS, ResourceGroup
+from perun.profile.memory import RELEASES, is_release, is_summary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
