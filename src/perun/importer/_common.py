@@ -11,6 +11,7 @@ from typing import Any, Final
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.plugin.suites import PRINTED, BenchmarkValue, NamedBenchmark, profiles_of
 from perun.profile.amounts import SIZES, TIMES
+from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 
 _MOST: Final = 1e300
@@ -103,3 +104,14 @@ def moment_of(text: Any) -> float | None:
         return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def located(text: str) -> Frame:
+    """A frame as tools write it: `name (source:line)`, `name (source)`, or a name."""
+    name, bracket, place = text.rpartition(" (")
+    if not bracket or not place.endswith(")"):
+        return Frame(text.strip() or "?")
+    source, *numbers = place[:-1].rsplit(":", 2)
+    while numbers and not (numbers[-1].isdigit() and len(numbers[-1]) < 10):
+        numbers.pop()
+    return Frame(name, source, int(numbers[0]) if numbers else 0) if numbers else Frame(name, place[:-1])

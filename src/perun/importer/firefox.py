@@ -26,7 +26,7 @@ _UNITS: Final = {"samples": ("samples", ""), "tracing-ms": ("time", "ms"), "byte
 
 
 class FirefoxImporter:
-    """Reads the samples of all threads, with their weights; of several threads a stack begins with its own."""
+    """Reads the samples of all threads with their weights; of several threads a stack begins with its own."""
 
     name: ClassVar[str] = "firefox"
     help: ClassVar[str] = "Firefox Profiler JSON, as Firefox, the profiler, samply and others write it."
@@ -93,7 +93,8 @@ def _nodes(
     stacks: SampledStacks, table: Mapping[str, list[Any]], frames: list[Frame], begin: int
 ) -> Iterator[int]:
     """The node of each row of the table, whose callers come before it."""
-    offsets, known = table.get("prefixOffset"), []
+    offsets = table.get("prefixOffset")
+    known: list[int] = []
     for row, frame in enumerate(table["frame"]):
         if offsets is not None:
             caller = row - offsets[row] if offsets[row] else None

@@ -64,7 +64,7 @@ class SampledStacks:
         return node
 
     def below(self, node: int, frame: Frame) -> int:
-        """The number of a stack that goes on with this frame; the stack itself where that would be too much."""
+        """The number of a stack that goes on with this frame; the stack itself where it is too deep."""
         number = self._numbers.get(frame)
         below = None if number is None else self._nodes.get((node, number))
         if below is not None:
