@@ -21,7 +21,6 @@ from perun.collect._calls.sizes import find_size, size_of
 from perun.collect.complexity.records import processes
 from perun.collect.complexity.selection import programs
 from perun.collect.instructions import callgrind, perf
-from perun.collect.instructions.tree import CostTree, FunctionFrame, grow
 from perun.collect.memory import preload
 from perun.collect.memory.native import load
 from perun.collect.memory.records import MemoryRecording
@@ -39,6 +38,7 @@ from perun.island import record, result, statistics
 from perun.island.accounting import Stops
 from perun.island.stop_log import StopLog
 from perun.native.binary import Binary
+from perun.native.costs import CostTree, FunctionFrame, grow
 from perun.native.elf import read_elf
 from perun.native.image import static_graph
 from perun.native.symbols import SymbolTable, debug_file

@@ -91,6 +91,15 @@ def note_cut(stacks: SampledStacks, file: ImportFile, ctx: ImportContext) -> Non
         ctx.note(f"{stacks.cut} frames of {file.name} are left out: its stacks are too deep, or too many")
 
 
+def of_machine(found: Imported, model: Any, total: Any, architecture: Any) -> Imported:
+    """The result with the machine that the file tells; of too little nothing is said, as it would be another
+    one than any."""
+    if isinstance(model, str) and isinstance(total, int) and isinstance(architecture, str) and model:
+        cpu = {"model": model, "total": total}
+        found.profile["machine"] = {"cpu": cpu, "architecture": architecture}
+    return found
+
+
 def as_parameters(given: Any) -> str:
     """Parameters as one text: `n=10, kind=a`; those of a list by their values."""
     if isinstance(given, Mapping):

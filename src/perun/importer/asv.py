@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, number
+from perun.importer._common import NoParams, benchmark, number, of_machine
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.plugin.suites import BenchmarkValue
 
@@ -35,7 +35,8 @@ class AsvImporter:
         date = whole.get("date")
         moment = date / 1000 if isinstance(date, (int, float)) else None
         kinds = _kinds(file)
-        cpu = (whole.get("params") or {}).get("cpu")
+        machine = whole.get("params") or {}
+        total = str(machine.get("num_cpu", ""))
         for name, row in whole["results"].items():
             cells = dict(zip(columns, row, strict=False)) if columns else {"result": row, "params": []}
             if isinstance(cells["result"], Mapping):  # version 1
@@ -55,9 +56,8 @@ class AsvImporter:
                     parameters=", ".join(map(str, chosen)), version=commit, moment=moment,
                     means=not own and not counted,
                 ):  # fmt: skip
-                    if isinstance(cpu, str):
-                        found.profile["machine"] = {"cpu": {"model": cpu}}
-                    yield found
+                    count = int(total) if total.isdigit() and len(total) < 6 else None
+                    yield of_machine(found, machine.get("cpu"), count, machine.get("arch"))
 
 
 def _kind_by_name(name: str) -> tuple[str, str, str]:

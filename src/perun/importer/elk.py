@@ -1,7 +1,7 @@
 """Importer of results from an Elasticsearch: the answer of a search, a list, or a line for each.
 
-Each number of a document is a metric, by the path of its keys, and its texts are the parameters. Documents with
-the same texts are samples of one benchmark.
+Each number of a document is a metric, by the path of its keys, and its texts are the parameters. Documents
+with the same texts are samples of one benchmark.
 """
 
 from __future__ import annotations

@@ -31,10 +31,11 @@ class FoldedImporter:
     Params: ClassVar[type] = FoldedParams
 
     def recognizes(self, head: bytes, path: str) -> bool:
-        """All lines end with a number, and one has several frames."""
+        """Nearly all lines are stacks that end with a number, and one has several frames."""
         lines = head.decode("utf-8", "replace").split("\n")[:50]
         lines = [line for line in lines[: -1 if len(lines) > 1 else None] if line.strip()]
-        return bool(lines) and all(map(_LINE.fullmatch, lines)) and any(";" in line for line in lines)
+        good = [line for line in lines if _LINE.fullmatch(line)]
+        return len(good) > 0.9 * len(lines) and any(";" in line for line in good)
 
     def read(self, file: ImportFile, params: FoldedParams, ctx: ImportContext) -> Iterator[Imported]:
         """One profile."""

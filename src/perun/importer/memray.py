@@ -14,7 +14,7 @@ from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 
-_MAGIC: Final = b"memray\0"
+_LZ4, _MAGIC = b"\x04\x22\x4d\x18", b"memray"
 _MOST_FIELD: Final = 1 << 24
 
 
@@ -29,8 +29,8 @@ class MemrayImporter:
     Params: ClassVar[type] = NoParams
 
     def recognizes(self, head: bytes, path: str) -> bool:
-        """The mark of memray."""
-        return head.startswith(_MAGIC)
+        """The mark of memray, also where the file is packed."""
+        return head.startswith(_MAGIC) or (head.startswith(_LZ4) and _MAGIC in head[:64])
 
     def read(self, file: ImportFile, params: NoParams, ctx: ImportContext) -> Iterator[Imported]:
         """One profile."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, moment_of, number
+from perun.importer._common import NoParams, benchmark, moment_of, number, of_machine
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.plugin.suites import BenchmarkValue
 
 _UNITS: Final = {
     "second": ("time", "", "s"), "byte": ("memory", "peak", "B"), "integer": ("printed", "", ""),
 }  # fmt: skip
+
+_ARCHITECTURE: Final = re.compile(r"x86_64|aarch64|arm64|riscv64|ppc64le|s390x")
 
 
 class PyperfImporter:
@@ -42,9 +45,9 @@ class PyperfImporter:
                 self.name, self.name, str(about.get("name") or "benchmark"),
                 [BenchmarkValue(*kind, tuple(samples))], moment=moment_of(first.get("date")),
             ):  # fmt: skip
-                if isinstance(cpu := about.get("cpu_model_name"), str):
-                    found.profile["machine"] = {"cpu": {"model": cpu}}
-                yield found
+                names = _ARCHITECTURE.findall(str(about.get("platform")))
+                cpu = about.get("cpu_model_name")
+                yield of_machine(found, cpu, about.get("cpu_count"), names[0] if names else None)
 
 
 PLUGIN = PyperfImporter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from perun.importer._common import NoParams, benchmark, moment_of, number, numbers, time
+from perun.importer._common import NoParams, benchmark, moment_of, number, numbers, of_machine, time
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
 
 
@@ -24,7 +24,8 @@ class PytestBenchmarkImporter:
         """A profile of each test."""
         whole = file.json()
         commit = (whole.get("commit_info") or {}).get("id")
-        cpu = ((whole.get("machine_info") or {}).get("cpu") or {}).get("brand_raw")
+        machine = whole.get("machine_info") or {}
+        cpu = machine.get("cpu") or {}
         moment = moment_of(whole.get("datetime"))
         for one in whole["benchmarks"]:
             stats, node = one["stats"], str(one["fullname"])
@@ -38,9 +39,7 @@ class PytestBenchmarkImporter:
                 parameters=parameters, moment=moment, means=not samples,
                 version=commit if isinstance(commit, str) and len(commit) == 40 else "",
             ):  # fmt: skip
-                if isinstance(cpu, str):
-                    found.profile["machine"] = {"cpu": {"model": cpu}}
-                yield found
+                yield of_machine(found, cpu.get("brand_raw"), cpu.get("count"), machine.get("machine"))
 
 
 PLUGIN = PytestBenchmarkImporter

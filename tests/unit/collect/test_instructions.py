@@ -16,7 +16,7 @@ from perun.collect.instructions.callgrind import InclusiveCosts, read
 from perun.collect.instructions.engines import PADDING, STEP, fixed_addresses, repeatable
 from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names, PythonFunctions
 from perun.collect.instructions.perf import StackSample, count, samples
-from perun.collect.instructions.tree import (
+from perun.native.costs import (
     OTHER_CALLERS,
     CallArc,
     CostGraph,
