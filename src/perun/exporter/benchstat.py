@@ -46,7 +46,7 @@ def _name(one: BenchmarkSeries) -> str:
 def _cell(one: BenchmarkSeries, place: int) -> str:
     value = one.samples[place]
     if one.is_time:
-        return f"{value * 1e9:.6g} ns/op" if value < 1e-3 else f"{value * 1e9:.0f} ns/op"
+        return f"{value * 1e9:.10g} ns/op"
     label = one.subtype or one.type
     unit = _UNITS.get(label) or (f"{label}-ns/op" if one.unit == "s" else one.unit or label)
     amount = value * 1e9 if one.unit == "s" else value

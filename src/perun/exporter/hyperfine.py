@@ -23,9 +23,8 @@ class HyperfineExporter:
     def write(self, profile: Profile, params: NoParams, note: Note) -> Iterator[bytes]:
         """The document."""
         found = list(series_of(profile))
-        means = {
-            (one.name, one.subtype): statistics.fmean(one.samples) for one in found if one.type == "time"
-        }
+        times = [one for one in found if one.type == "time"]
+        means = {(one.name, one.subtype): statistics.fmean(one.samples) for one in times}
         results = []
         for one in times:
             if one.is_time and one.samples:
