@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.measurement.comparable import conditions
 from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import UnitOf, common_unit, is_time, larger_is_better, units
+from perun.profile.amounts import UnitOf, common_unit, is_size, larger_is_better, units
 from perun.profile.changes import of_function
 from perun.profile.format.grouping import ResourceGroup
 from perun.profile.sampled import SAMPLED
@@ -180,7 +180,7 @@ def _total_of_samples(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chos
         kind, subtype = _kind(group)
         uid = group.constants.get("uid")
         if kind == SAMPLED and isinstance(uid, Mapping) and uid.get(SAMPLED) == "total":
-            timed = Kind.TIMED if is_time(unit_of(kind, subtype)) else Kind.PRINTED
+            timed = Kind.PRINTED if is_size(unit_of(kind, subtype)) else Kind.TIMED
             return _Chosen(subtype, location(_uid(group), subtype), timed, [group], False)
     return None
 

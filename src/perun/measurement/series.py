@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from perun.measurement.estimate import Kind, Point, Readings, Round, Sample, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import common_unit, is_time, larger_is_better, units
+from perun.profile.amounts import common_unit, is_size, larger_is_better, units
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import ResourceGroup
 from perun.profile.sampled import SAMPLED
@@ -85,8 +85,8 @@ class Metric(NamedTuple):
             return Kind.CALLS if self.subtype == CALLS else Kind.COUNTED
         if self.type == "time" and self.subtype in (CPU, *PARTS_OF_CPU):
             return Kind.PROCESSOR
-        timed = self.type in _TIMED or (self.type == SAMPLED and is_time(self.unit))
-        return Kind.TIMED if timed else Kind.PRINTED
+        sampled = self.type == SAMPLED and not is_size(self.unit)  # samples of a clock, counted or weighed
+        return Kind.TIMED if sampled or self.type in _TIMED else Kind.PRINTED
 
     @property
     def name(self) -> SeriesName:

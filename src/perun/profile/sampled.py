@@ -19,6 +19,9 @@ from perun.profile.format.core import Profile
 
 SAMPLED: Final = "sampled"
 """Type of the profile and its resources."""
+IMPORTED: Final = "imported"
+"""Region of a profile that tells where it was imported from: the format, the name of the file, and whether it
+has means only."""
 OTHER: Final = Frame("(other callers)")
 """Stands for the callers of a function in stacks that are not kept."""
 MOST_NODES: Final = 1 << 20

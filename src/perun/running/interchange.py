@@ -16,13 +16,11 @@ from perun.plugin.interchange import MALFORMED, ImportContext, Imported, ImportF
 from perun.plugin.loading import errors_of
 from perun.plugin.params import from_mapping
 from perun.profile.factory import Profile
+from perun.profile.sampled import IMPORTED
 from perun.repository.copies import scratch_folder
 from perun.repository.registering import SaveRequest, save_together
 from perun.repository.repository import Repository
 
-REGION: Final = "imported"
-"""Region of a profile that tells where it comes from: the format, the name of the file, whether it has means
-only."""
 _COMMIT: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{7,40}(?![0-9a-f])")
 _MOST_FILES: Final = 20_000
 
@@ -239,5 +237,5 @@ def _completed(one: Imported, kind: str, name: str, options: ImportOptions) -> P
     }  # fmt: skip
     profile.setdefault("postprocessors", [])
     told: dict[str, Any] = {"format": kind, "file": Path(name).name}
-    profile[REGION] = {**told, **({"means": True} if one.means else {})}
+    profile[IMPORTED] = {**told, **({"means": True} if one.means else {})}
     return profile
