@@ -42,7 +42,10 @@ class PprofExporter:
         frames: dict[Frame, int] = {}
         for stack, amounts in found.amounts.items():
             numbers = [frames.setdefault(frame, len(frames) + 1) for frame in reversed(stack)]
-            values = [_whole(amount * scale) for amount, scale in zip(amounts, scales, strict=True)]
+            values = [
+                _whole(amount if scale == 1 else amount * scale)
+                for amount, scale in zip(amounts, scales, strict=True)
+            ]
             body.append(_bytes(2, _bytes(1, _packed(numbers)) + _bytes(2, _packed(values))))
         body.append(_bytes(3, _number(1, 1) + _number(5, text(program_of(profile))) + _number(7, 1)))
         for frame, number in frames.items():
@@ -57,8 +60,8 @@ class PprofExporter:
         yield gzip.compress(b"".join(body), mtime=0)
 
 
-def _whole(amount: float) -> int:
-    return int(max(-_MOST, min(_MOST, round(amount))))
+def _scaled(amount: float, scale: float) -> int:
+    return int(max(-_MOST, min(_MOST, round(amount if scale == 1 else amount * scale))))
 
 
 def varint(value: int) -> bytes:

@@ -46,7 +46,9 @@ class Calls:
         self._last = max(self._last, at)
         opened = self._open.setdefault(thread, [])
         if kind == "X":
-            self._add(thread, str(event["name"]), _source(event), at, number(event.get("dur", 0)))
+            lasts = number(event.get("dur", 0))
+            self._last = max(self._last, at + lasts)
+            self._add(thread, str(event["name"]), _source(event), at, lasts)
         elif kind == "B":
             if len(opened) < 100 * MAX_DEPTH:
                 opened.append((str(event["name"]), _source(event), at))

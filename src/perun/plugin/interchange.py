@@ -8,6 +8,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from types import MappingProxyType
@@ -50,6 +51,7 @@ class ImportFile:
         self._source = source
         self._report = report
         self._head: bytes | None = None
+        self._pipe: BinaryIO | None = None
 
     def beside(self, path: Path) -> ImportFile:
         """Another file, with the same progress."""
@@ -57,32 +59,48 @@ class ImportFile:
 
     @property
     def head(self) -> bytes:
-        """The first :data:`HEAD` bytes at most, as they are unpacked; of a folder none."""
+        """The first :data:`HEAD` bytes at most, as they are unpacked; of a folder none.
+
+        :raises ProfileError: where it cannot be read.
+        """
         if self._head is None:
             if self.path is not None and self.path.is_dir():
                 self._head = b""
-            elif self.path is not None:
-                with self.open() as file:
-                    self._head = file.read(HEAD)
             else:
-                assert not isinstance(self._source, Path)
-                self._source = _unpacked(self._source, self)
-                self._head = self._source.read(HEAD)
+                with self.open() as file:
+                    self._head = self._read(file, HEAD)
         return self._head
 
-    def open(self) -> BinaryIO:
-        """The content; of what comes through a pipe only once.
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The content; of what comes through a pipe only once, but for its head.
 
         :raises ProfileError: where it cannot be opened, or is packed by what cannot be unpacked here.
         """
-        if self.path is None:
-            _ = self.head
-            assert not isinstance(self._source, Path)
-            return io.BufferedReader(_Joined(self._head or b"", self._source))
+        if not isinstance(self._source, Path):
+            if self._pipe is None:
+                self._pipe = io.BufferedReader(_unpacked(self._source, self))
+                self._head = self._read(self._pipe, HEAD)
+            yield io.BufferedReader(_Joined(self._head or b"", self._pipe))
+            return
+        with ExitStack() as opened:
+            try:
+                plain = opened.enter_context(self._source.open("rb"))
+            except OSError as problem:
+                raise ProfileError(f"cannot read {self.name}: {problem.strerror}") from None
+            begin = plain.peek(4)[:4]
+            if begin.startswith(_GZIP):
+                yield opened.enter_context(gzip.GzipFile(fileobj=plain))  # type: ignore[misc]
+            elif begin == _ZSTD:
+                yield opened.enter_context(_zstd(self))
+            else:
+                yield plain
+
+    def _read(self, file: BinaryIO, size: int) -> bytes:
         try:
-            return _unpacked(self.path.open("rb"), self)
-        except OSError as problem:
-            raise ProfileError(f"cannot read {self.name}: {problem.strerror}") from None
+            return file.read(size)
+        except MALFORMED as problem:
+            raise self.wrong(f"it cannot be unpacked: {problem}") from None
 
     def pieces(self) -> Iterator[bytes]:
         """The content, a mebibyte at a time, with the progress."""
@@ -145,23 +163,27 @@ class ImportFile:
         )
 
 
-def _unpacked(file: BinaryIO, about: ImportFile) -> BinaryIO:
-    buffered = file if hasattr(file, "peek") else io.BufferedReader(file)  # type: ignore[type-var]
+def _unpacked(pipe: BinaryIO, about: ImportFile) -> Any:
+    buffered = pipe if isinstance(pipe, io.BufferedReader) else io.BufferedReader(pipe)  # type: ignore[type-var]
     begin = buffered.peek(4)[:4]
-    if begin.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=buffered)  # type: ignore[return-value]
     if begin == _ZSTD:
-        if about.path is None:
-            raise about.wrong("it is packed by zstd", "unpack it first: zstd -dc FILE | perun import ... -")
-        try:
-            process = programs.Program(["zstd", "-dcq", str(about.path)], stdout=PIPE, stderr=DEVNULL)
-        except OSError:
-            raise about.wrong(
-                "it is packed by zstd, which is not installed", "install it: apt-get install zstd"
-            ) from None
+        raise about.wrong("it is packed by zstd", "unpack it first: zstd -dc FILE | perun import ... -")
+    return gzip.GzipFile(fileobj=buffered) if begin.startswith(_GZIP) else buffered
+
+
+@contextmanager
+def _zstd(file: ImportFile) -> Iterator[BinaryIO]:
+    """What the program zstd unpacks."""
+    try:
+        process = programs.Program(["zstd", "-dcq", str(file.path)], stdout=PIPE, stderr=DEVNULL)
+    except OSError:
+        raise file.wrong(
+            "it is packed by zstd, which is not installed", "install it: apt-get install zstd"
+        ) from None
+    with process:
         assert process.stdout is not None
-        return process.stdout  # type: ignore[return-value]
-    return buffered
+        yield process.stdout  # type: ignore[misc]
+        process.stdout.close()  # who has read enough ends it
 
 
 class _Joined(io.RawIOBase):

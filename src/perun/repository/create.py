@@ -216,7 +216,7 @@ def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = Tru
         )
     if request.legacy and request.family in ("workload", "harness", "importer", "exporter", _RULES):
         raise UsageError(
-            "workload generators, harnesses, importers, exporters and fuzzing rules have a typed contract only",
+            f"{FAMILIES[request.family][1]} has a typed contract only",
             "leave --legacy out",
         )
     if request.types and request.family not in _WITH_TYPES:

@@ -19,8 +19,8 @@ from perun.plugin.interchange import ImportFile
 from perun.running.interchange import ImportOptions, ImportOutcome, StoredImport, import_files
 
 FORMERLY: Final = {
-    ("perf", "record"): "perf-data",
-    ("perf", "script"): "perf-script",
+    ("perf", "record"): "perf",
+    ("perf", "script"): "perf",
     ("perf", "stack"): "folded",
     ("elk", "json"): "elk",
 }
@@ -75,7 +75,7 @@ def import_profiles(
     \b
     perun import results.json
     perun import pprof cpu.pb.gz --as ./server -m v1.2
-    perf script | perun import perf-script - --as ./prog
+    perf script | perun import perf - --as ./prog
     perun import asv results/ --history
     """
     form, names = _split(session, words)
