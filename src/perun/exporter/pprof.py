@@ -42,10 +42,7 @@ class PprofExporter:
         frames: dict[Frame, int] = {}
         for stack, amounts in found.amounts.items():
             numbers = [frames.setdefault(frame, len(frames) + 1) for frame in reversed(stack)]
-            values = [
-                _whole(amount if scale == 1 else amount * scale)
-                for amount, scale in zip(amounts, scales, strict=True)
-            ]
+            values = [_scaled(*one) for one in zip(amounts, scales, strict=True)]
             body.append(_bytes(2, _bytes(1, _packed(numbers)) + _bytes(2, _packed(values))))
         body.append(_bytes(3, _number(1, 1) + _number(5, text(program_of(profile))) + _number(7, 1)))
         for frame, number in frames.items():

@@ -33,7 +33,7 @@ class FoldedImporter:
     def recognizes(self, head: bytes, path: str) -> bool:
         """Nearly all lines are stacks that end with a number, and one has several frames."""
         lines = head.decode("utf-8", "replace").split("\n")[:50]
-        lines = [line for line in lines[: -1 if len(lines) > 1 else None] if line.strip()]
+        lines = [line for line in lines[: -1 if len(lines) > 1 else None] if line.strip() and line[0] != "#"]
         good = [line for line in lines if _LINE.fullmatch(line)]
         return len(good) > 0.9 * len(lines) and any(";" in line for line in good)
 

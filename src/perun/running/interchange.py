@@ -1,4 +1,4 @@
-"""`perun import` and `perun export`: files of other tools become profiles of versions, and profiles files."""
+"""`perun import`: files of other tools become profiles of versions."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Final
 
 import click
@@ -15,6 +15,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError
 from perun.core.wording import plural
+from perun.plugin.api import Report
 from perun.plugin.interchange import ImportFile
 from perun.running.interchange import ImportOptions, ImportOutcome, StoredImport, import_files
 
@@ -81,8 +82,8 @@ def import_profiles(
     form, names = _split(session, words)
     if history and minor:
         raise click.UsageError("--history and --minor exclude each other")
-    with session.progress(0, "importing", enabled=not as_json) as bar:
-        files = [_file(session, name, bar.update) for name in names]
+    with session.progress(0, "importing", enabled=not as_json) as bar, ExitStack() as opened:
+        files = [_file(session, name, bar.update, opened) for name in names]
         options = ImportOptions(form, read_params(params), minor, command, workload, history)
         found = import_files(session.repository, files, options)
     if as_json:
@@ -108,16 +109,17 @@ def _split(session: Session, words: tuple[str, ...]) -> tuple[str, tuple[str, ..
     return form, names
 
 
-def _file(session: Session, name: str, report: object) -> ImportFile:
+def _file(session: Session, name: str, report: Report, opened: ExitStack) -> ImportFile:
     if name == "-":
-        return ImportFile("standard input", sys.stdin.buffer, report)  # type: ignore[arg-type]
+        return ImportFile("standard input", sys.stdin.buffer, report)
     path = session.cwd / name
     if not path.exists():
         formats = ", ".join(session.registry.names("importer"))
         raise UsageError(f"there is no file {name}", f"formats are: {formats}")
     if not (path.is_file() or path.is_dir()) and not path.is_fifo():
         raise UsageError(f"{name} is neither a file nor a folder", "name what the other tool has written")
-    return ImportFile(name, path.open("rb") if path.is_fifo() else Path(path), report)  # type: ignore[arg-type]
+    pipe = opened.enter_context(path.open("rb")) if path.is_fifo() else None
+    return ImportFile(name, pipe or path, report)
 
 
 def _say(session: Session, found: ImportOutcome) -> None:
