@@ -19,11 +19,6 @@ _PREFIX: Final = f"{SAMPLED} ("
 
 
 @dataclass(frozen=True)
-class NoParams:
-    """An exporter without parameters."""
-
-
-@dataclass(frozen=True)
 class StackParams:
     """Which number of the call stacks is written."""
 

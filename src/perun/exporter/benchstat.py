@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from perun.exporter._common import BenchmarkSeries, NoParams, Note, series_of
+from perun.exporter._common import BenchmarkSeries, Note, series_of
+from perun.plugin.params import NoParams
 from perun.profile.factory import Profile
 
 _UNITS: Final = {"allocated": "B/op", "allocations": "allocs/op"}

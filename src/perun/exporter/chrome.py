@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import perun
-from perun.exporter._common import NoParams, Note, program_of
+from perun.exporter._common import Note, program_of
+from perun.plugin.params import NoParams
 from perun.profile.amounts import units
 from perun.profile.factory import Profile
 from perun.profile.stacks import chrome_trace

@@ -13,7 +13,7 @@ from perun.profile.stacks import folded
 
 
 @dataclass(frozen=True)
-class FoldedParams:
+class FoldedFileParams:
     """Which number is written, and what tells frames apart."""
 
     of: str = param("amount", help="The number of the resources.")
@@ -26,9 +26,9 @@ class FoldedExporter:
     name: ClassVar[str] = "folded"
     help: ClassVar[str] = "Folded stacks, for flamegraph.pl, inferno and others."
     suffix: ClassVar[str] = ".folded"
-    Params: ClassVar[type] = FoldedParams
+    Params: ClassVar[type] = FoldedFileParams
 
-    def write(self, profile: Profile, params: FoldedParams, note: Note) -> Iterator[bytes]:
+    def write(self, profile: Profile, params: FoldedFileParams, note: Note) -> Iterator[bytes]:
         """The lines, sorted."""
         found = stack_values(profile, params.of, note)
         yield folded({stack: one for stack, (one,) in found.amounts.items()}, params.lines).encode()

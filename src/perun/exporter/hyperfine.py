@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from perun.core.errors import ProfileError
-from perun.exporter._common import NoParams, Note, series_of
+from perun.exporter._common import Note, series_of
+from perun.plugin.params import NoParams
 from perun.profile.factory import Profile
 
 

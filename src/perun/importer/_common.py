@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,11 +16,6 @@ from perun.profile.sampled import SampledStacks
 _MOST: Final = 1e300
 Unit = tuple[str, str, str, float]
 """Type, subtype and unit of resources, and the factor to that unit."""
-
-
-@dataclass(frozen=True)
-class NoParams:
-    """An importer without parameters."""
 
 
 def number(value: Any) -> float:

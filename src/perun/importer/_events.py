@@ -1,4 +1,4 @@
-"""Calls with their times, of the Trace Event Format, as profiles that `perun collect trace` makes.
+"""TracedCalls with their times, of the Trace Event Format, as profiles that `perun collect trace` makes.
 
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -20,8 +20,8 @@ _MOST: Final = 4_000_000
 _NUMBER: Final = re.compile(r"^\[\d+\] ")
 
 
-class Calls:
-    """Calls of threads, from events that begin and end them."""
+class TracedCalls:
+    """TracedCalls of threads, from events that begin and end them."""
 
     def __init__(self) -> None:
         self.resources: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ def _source(event: Mapping[str, Any]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def imported(calls: Calls, collector: str, file: ImportFile, ctx: ImportContext) -> Iterator[Imported]:
+def imported(calls: TracedCalls, collector: str, file: ImportFile, ctx: ImportContext) -> Iterator[Imported]:
     """The profile of the calls.
 
     :raises ProfileError: where there are none.

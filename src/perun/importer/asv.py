@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, number, of_machine
+from perun.importer._common import benchmark, number, of_machine
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import BenchmarkValue
 
 _MOST: Final = 1 << 24

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from os.path import basename
 from typing import ClassVar
 
-from perun.importer._common import NoParams
 from perun.native.callgrind import InclusiveCosts, read
 from perun.native.costs import CostTree, FunctionFrame, InstructionCosts, grow, resources
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.factory import Profile
 
 

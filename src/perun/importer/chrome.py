@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from perun.importer._common import NoParams
-from perun.importer._events import Calls, events_of, imported
+from perun.importer._events import TracedCalls, events_of, imported
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 
 _EVENT: Final = re.compile(rb'"ph"\s*:\s*"[A-Za-z]"')
 
@@ -29,7 +29,7 @@ class ChromeImporter:
 
     def read(self, file: ImportFile, params: NoParams, ctx: ImportContext) -> Iterator[Imported]:
         """One profile."""
-        calls = Calls()
+        calls = TracedCalls()
         for event in events_of(file.data()):
             calls.take(event)
         yield from imported(calls, self.name, file, ctx)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from perun.importer._common import NoParams, note_cut
+from perun.importer._common import note_cut
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 

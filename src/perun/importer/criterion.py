@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, number, numbers, time
+from perun.importer._common import benchmark, number, numbers, time
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.amounts import TIMES
 
 _SAMPLES, _ESTIMATES, _ABOUT = "sample.json", "estimates.json", "benchmark.json"

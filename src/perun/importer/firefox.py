@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from os.path import basename
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, note_cut
+from perun.importer._common import note_cut
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 

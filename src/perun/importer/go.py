@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from os.path import commonpath
 from typing import ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, number
+from perun.importer._common import benchmark, number
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import PRINTED, BenchmarkValue
 
 _RESULT: Final = re.compile(r"(Benchmark[A-Z_\d]?\S*)\s+(\d{1,18})\s+(\d.*)")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, moment_of, number
+from perun.importer._common import benchmark, moment_of, number
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import PRINTED, BenchmarkValue
 
 _PARAMETER: Final = re.compile(r"-?\d[\w.+-]*|\w+:(?!:).*|real_time|process_time|manual_time")

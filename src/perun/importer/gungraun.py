@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, number
+from perun.importer._common import benchmark, number
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import PRINTED, BenchmarkValue
 
 _INSTRUCTIONS: Final = ("Ir", "TotalInstructions", "Instructions")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, as_parameters, benchmark, moment_of, number, numbers, time
+from perun.importer._common import as_parameters, benchmark, moment_of, number, numbers, time
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import PRINTED, BenchmarkValue
 
 _METRICS: Final = {

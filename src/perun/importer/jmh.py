@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, number
+from perun.importer._common import benchmark, number
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import PRINTED, BenchmarkValue
 from perun.profile.amounts import TIMES
 

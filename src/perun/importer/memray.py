@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 
 from perun.core.extras import install_command
 from perun.core.process import programs
-from perun.importer._common import NoParams, note_cut
+from perun.importer._common import note_cut
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 

@@ -12,8 +12,9 @@ from subprocess import DEVNULL, PIPE
 from typing import ClassVar, Final
 
 from perun.core.process import programs
-from perun.importer._common import NoParams, note_cut
+from perun.importer._common import note_cut
 from perun.plugin.interchange import MOST_OF_LINE, ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 

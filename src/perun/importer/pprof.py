@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from os.path import basename
 from typing import ClassVar, Final
 
-from perun.importer._common import NoParams, note_cut
+from perun.importer._common import note_cut
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
 from perun.profile.sampled import MOST_DEPTH, SampledStacks, unit_name
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from perun.importer._common import NoParams, benchmark, moment_of, number, of_machine
+from perun.importer._common import benchmark, moment_of, number, of_machine
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import BenchmarkValue
 
 _UNITS: Final = {

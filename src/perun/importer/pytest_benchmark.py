@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from perun.importer._common import NoParams, benchmark, moment_of, number, numbers, of_machine, time
+from perun.importer._common import benchmark, moment_of, number, numbers, of_machine, time
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 
 
 class PytestBenchmarkImporter:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from perun.core.process import programs
-from perun.importer._common import NoParams
-from perun.importer._events import Calls, events_of, imported
+from perun.importer._events import TracedCalls, events_of, imported
 from perun.plugin.interchange import MOST, ImportContext, Imported, ImportFile
+from perun.plugin.params import NoParams
 
 
 class UftraceImporter:
@@ -36,7 +36,7 @@ class UftraceImporter:
         if done.code or len(done.stdout) > MOST:
             last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
             raise file.wrong(f"uftrace cannot read it: {''.join(last) or f'status {done.code}'}")
-        calls = Calls()
+        calls = TracedCalls()
         for event in events_of(done.stdout):
             if not str(event.get("name", "")).startswith("linux:"):
                 calls.take(event)

@@ -6,7 +6,9 @@ with a `timestamp` is a call; :mod:`perun.profile.calls` finds its caller by the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import count, repeat
 from posixpath import basename
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -315,8 +317,6 @@ def _decimal(amount: float) -> str:
     """The number without an exponent, which some readers do not accept."""
     if isinstance(amount, int):
         return str(amount)
-    from decimal import Decimal
-
     text = format(Decimal(repr(amount)), "f")
     return text.removesuffix(".0")
 
@@ -368,8 +368,6 @@ def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> It
 
 
 def _pieces(calls: ProfileCalls, name: str, factor: float, exporter: str) -> Iterator[str]:
-    import json
-
     yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps({"exporter": exporter})},"traceEvents":[\n'
     pids = _numbered(thread.process for thread in calls.thread_ids)
     tids = {
@@ -437,8 +435,6 @@ def _numbered(known: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def _metadata(key: str, pid: int, tid: int, name: str) -> str:
-    import json
-
     return json.dumps(
         {"ph": "M", "pid": pid, "tid": tid, "name": key, "args": {"name": name}}, separators=(",", ":")
     )
