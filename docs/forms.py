@@ -470,6 +470,29 @@ class Add(Struct):
     profiles: list[AddedProfile]
 
 
+class ImportedProfile(Struct):
+    """A profile that was imported; `means` of one without samples."""
+
+    name: str
+    minor_version: str
+    format: str
+    file: str
+    collector: str
+    cmd: str
+    args: str
+    workload: str
+    resources: int
+    means: bool
+
+
+class Import(Struct):
+    """`perun import`."""
+
+    schema: Literal["perun.import/1"]
+    profiles: list[ImportedProfile]
+    notes: list[str]
+
+
 class RemovedProfile(Struct):
     """A profile that was unlinked or deleted."""
 

@@ -12,12 +12,13 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 EVERY = [
     *((family, ()) for family in ("collect", "postprocess", "view", "check", "workload", "harness")),
+    *((family, ()) for family in ("importer", "exporter")),
     *((family, ("--legacy",)) for family in ("collect", "postprocess", "view", "check")),
 ]
 AS_PACKAGE = [*EVERY, ("fuzz-rules", ())]
 """Everything that can be created, with its options."""
-IN_THE_REPOSITORY = ("collect", "view--legacy", "harness")
-OF_PACKAGES = ("workload", "fuzz-rules")
+IN_THE_REPOSITORY = ("collect", "view--legacy", "harness", "importer")
+OF_PACKAGES = ("workload", "fuzz-rules", "exporter")
 """What `make test` goes through, each kind in one of the two places; what is left out is made of the same."""
 every, every_package = (
     pytest.mark.parametrize(("family", "options"), [
@@ -75,6 +76,12 @@ def use(perun, family, name):
             "compare", "--harness", name, "--budget", "100", "--max-pairs", "3", "--json", "HEAD", "HEAD"
         ).json
         assert [one["location"] for one in told["comparisons"][0]["changes"]] == ["quick"]
+    elif family == "importer":
+        Path("results.txt").write_text(f"# {name}\nparse 1\nparse 2\n")
+        told = perun("import", "results.txt", "--json").json
+        assert [(one["args"], one["resources"]) for one in told["profiles"]] == [("parse", 2)]
+    elif family == "exporter":
+        assert perun("export", name, "0@p").out.count("\t") > 0
     else:
         perun("config", "set", "generators.workload", f"[{{id: mine, type: {stem}, base: 7, count: 3}}]")
         perun("config", "set", "cmds", "[echo]")

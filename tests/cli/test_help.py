@@ -178,6 +178,7 @@ OF_THE_MANUAL = {
 }
 WITHOUT_JSON = {
     # Their answers are no data: files and pictures, a question, a text to be run or read.
+    "export",
     *("init", "config edit", "config reset", "config set", "hooks install", "hooks uninstall", "hooks run"),
     *("hooks work", "tag", "recover", "completion", "utils create", "remote add", "remote remove"),
     *("web serve", "web build", "stats clean", "stats delete *", "stats sync", "temp delete", "temp sync"),
@@ -233,7 +234,8 @@ def test_every_command_whose_answer_is_data_has_json(commands):
     assert {words for words in lacking if not any(fnmatch(words, one) for one in WITHOUT_JSON)} == set()
     for words, context in commands.items():
         names = {name for one in context.command.params for name in one.opts}
-        assert "--json" in names or not names & {"--format", "--output"} or words.startswith("show "), words
+        of_files = words.startswith(("show ", "export"))
+        assert "--json" in names or not names & {"--format", "--output"} or of_files, words
 
 
 def test_a_version_and_where_versions_begin_are_spelled_alike(options):
@@ -252,7 +254,7 @@ def test_former_names_are_taken_and_not_listed(commands, options):
     former = {(words, name) for words, one in options for name in getattr(one, "formerly", ())}
     assert former == {
         ("trend", "--minor-version"), ("explain", "-s"), ("bisect", "-s"), ("bench", "-w"), ("tag", "-m"),
-        ("collect instructions", "-c"),
+        ("collect instructions", "-c"), ("import", "-c"), ("import", "--cmd"), ("import", "--minor-version"),
     }  # fmt: skip
     for words, name in former:
         text = commands[words].command.get_help(commands[words])

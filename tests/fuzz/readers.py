@@ -21,7 +21,6 @@ from perun.collect._calls.sizes import find_size, size_of
 from perun.collect.complexity.records import processes
 from perun.collect.complexity.selection import programs
 from perun.collect.instructions import callgrind, perf
-from perun.collect.instructions.tree import CostTree, FunctionFrame, grow
 from perun.collect.memory import preload
 from perun.collect.memory.native import load
 from perun.collect.memory.records import MemoryRecording
@@ -33,21 +32,27 @@ from perun.core import machine
 from perun.core.config import layers
 from perun.core.config import layers as config_cache
 from perun.core.config import reader as config_reader
-from perun.core.errors import UsageError
+from perun.core.errors import ProfileError, UsageError
 from perun.fuzz.coverage.gcno import NotElf, read_module
 from perun.island import record, result, statistics
 from perun.island.accounting import Stops
 from perun.island.stop_log import StopLog
+from perun.measurement.headline import headline
 from perun.native.binary import Binary
+from perun.native.costs import CostTree, FunctionFrame, grow
 from perun.native.elf import read_elf
 from perun.native.image import static_graph
 from perun.native.symbols import SymbolTable, debug_file
+from perun.plugin.interchange import ImportContext, ImportFile
+from perun.plugin.registry import Registry
 from perun.profile.format import columnar, columns
 from perun.profile.format import json as formats
 from perun.profile.head import ProfileHeader
 from perun.profile.island import timeline_of, usage_of
+from perun.profile.sampled import IMPORTED
 from perun.repository import copies
 from perun.running.explain import sources
+from perun.running.interchange import read_all
 from perun.running.run import journal
 from perun.running.run.identical import loaded_parts
 from perun.store import Store, changes, index, tree, unpacking
@@ -373,6 +378,35 @@ def _island_result(data: bytes, folder: Path) -> object:
     return found.ending, found
 
 
+IMPORTERS = sorted({*Registry().names("importer")} - {"memray", "uftrace"})
+"""The two are read by the programs that wrote them, in processes of their own."""
+
+
+def _imports(name: str) -> Read:
+    """The importer of that name: what it reads can be stored, and exported."""
+    importer = Registry().get("importer", name)
+    exporters = [Registry().get("exporter", one) for one in ("pprof", "firefox", "bmf")]
+
+    def read(data: bytes, folder: Path) -> object:
+        path = folder / "sample.json"  # a name by which Criterion is known
+        path.write_bytes(data)
+        if data.startswith(b"PERFILE2"):
+            raise UsageError("perf reads it, in a process of its own")
+        file = ImportFile("the file", path)
+        importer.recognizes(file.head, "the file")
+        found = read_all(importer, file, importer.Params(), ImportContext(str, folder))
+        for one in found:
+            one.profile[IMPORTED] = {}
+            formats.dumps_pending(one.profile)
+            headline(one.profile)
+            for exporter in exporters:
+                with contextlib.suppress(ProfileError):
+                    sum(map(len, exporter.write(one.profile, exporter.Params(), str)))
+        return [one.profile.configuration for one in found]
+
+    return read
+
+
 READERS: Mapping[str, Read] = {
     "profile": _profile, "profile-header": _header, "columns": _columns, "columns-sealed": _sealed_columns,
     "chunk": _chunk_of_a_column, "object": _object, "object-content": _content_of_an_object, "index": _index,
@@ -386,7 +420,7 @@ READERS: Mapping[str, Read] = {
     "callgrind": _callgrind, "perf": _perf, "elf": _elf, "elf-functions": _functions,
     "elf-call-graph": _call_graph, "elf-symbols": _symbols, "elf-counters": _counters,
     "elf-lines": _lines_of_functions, "machine": _machine, "git-log": _git_log, "tagit-ignore": _tagit_ignore,
-    "svs": _svs, "format": _format
+    "svs": _svs, "format": _format, **{f"import-{name}": _imports(name) for name in IMPORTERS},
 }  # fmt: skip
 CORPUS_OF: Mapping[str, str] = {
     "profile-header": "profile", "columns-sealed": "columns", "pending": "profile", "index-sealed": "index",

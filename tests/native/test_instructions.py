@@ -15,16 +15,16 @@ from perun.check.hodges_lehmann_ratio import HodgesLehmannRatio
 from perun.collect.instructions import InstructionsCollector
 from perun.collect.instructions.callgrind import CallgrindEngine
 from perun.collect.instructions.collector import ENGINES, InstructionsParams
-from perun.collect.instructions.engines import SMALL, CountingOptions
+from perun.collect.instructions.engines import CountingOptions
 from perun.collect.instructions.perf import PerfEngine
-from perun.collect.instructions.tree import OTHER_CALLERS
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.measurement.series import measurements
+from perun.native.costs import OTHER_CALLERS, SMALL
 from perun.plugin.api import CheckContext, CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import reasons_of
+from perun.profile.stacks import stacks_of
 from perun.view.flamegraph import FlameGraphView, FlameParams
-from perun.view.flamegraph.stacks import stacks_of
 from perun.view.tableof import TableOfView, TableParams
 from traced import built
 

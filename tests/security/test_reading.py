@@ -63,12 +63,16 @@ ALLOWED = {
     "perun.view._common.chart_view": "scripts of a library",
     "perun.workload.textfile": "writes",
     "perun.running.compare.answers": "what programs have written into a scratch folder",
+    "perun.plugin.interchange": "what the user names to be imported",
+    "perun.cli.commands.importing": "a pipe that the user names to be imported",
     "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
-COLLECTORS = ("perun.collect", "perun.harness", "perun.fuzz.coverage", "perun.bounds", "perun.native")
+COLLECTORS = (
+    "perun.collect", "perun.harness", "perun.fuzz.coverage", "perun.bounds", "perun.native", "perun.importer"
+)  # fmt: skip
 """These open programs and sources of working copies, and what they recorded in a folder of their own; the
-user let them run."""
+user let them run. An importer opens what the user names."""
 
 
 def modules():

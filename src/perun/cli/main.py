@@ -55,6 +55,11 @@ COMMANDS = {
         "perun.cli.commands.compare:compare",
         "Measure two versions side by side, and say what changed.",
     ),
+    "import": (
+        "perun.cli.commands.importing:import_profiles",
+        "Take over results and profiles of other tools.",
+    ),
+    "export": ("perun.cli.commands.exporting:export", "Write a profile for another tool."),
     "bisect": (
         "perun.cli.commands.bisect:bisect",
         "Find the version that changed what a program costs.",

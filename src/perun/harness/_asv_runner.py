@@ -87,7 +87,7 @@ def _labels(values: Sequence[Any]) -> list[str]:
 # -- finding
 
 
-class Importer:
+class SuiteFinder:
     """Imports the package of the benchmarks, and nothing else of the folder that it lies in."""
 
     def __init__(self, suite: Path) -> None:
@@ -464,7 +464,7 @@ def main(file: str, writing: str = "") -> None:
     here = str(Path(__file__).parent)
     sys.path[:] = [one for one in sys.path if one != here]
     suite = Path(request["suite"])
-    sys.meta_path.insert(0, Importer(suite))
+    sys.meta_path.insert(0, SuiteFinder(suite))
     stand_in()
     os.chdir(request["scratch"])
     if writing:

@@ -41,6 +41,7 @@ from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile import session as sessions
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.sampled import IMPORTED
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -128,7 +129,8 @@ def changes(
     :param again: whether a version after both has seen the same as the newer one, which is the old one where
         they are :param turned:.
 
-    What was timed only once, or as a call too few times, is left out where nothing tells its noise.
+    What was timed only once, or as a call too few times, is left out where nothing tells its noise; what was
+    imported is unknown then.
     """
     found: list[DegradationInfo] = []
     pairs: list[_Pair] = []
@@ -213,7 +215,9 @@ def _of_points(
     if found is None:
         return "the two were measured on different workloads"
     nothing = math.isinf(found.high if found.delta is None else found.delta[2])
-    return None if nothing and min(before.size, after.size) < MIN_VALUES else found
+    # No other method says anything of numbers of which nobody knows how they were made.
+    imported = IMPORTED in old.profile and IMPORTED in new.profile
+    return None if nothing and not imported and min(before.size, after.size) < MIN_VALUES else found
 
 
 def _points(pair: _Pair, old: Measurements, new: Measurements, both: Both) -> tuple[Point, Point]:

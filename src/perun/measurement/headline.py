@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.measurement.comparable import conditions
 from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import UnitOf, common_unit, larger_is_better, units
+from perun.profile.amounts import UnitOf, common_unit, is_size, larger_is_better, units
 from perun.profile.changes import of_function
 from perun.profile.format.grouping import ResourceGroup
+from perun.profile.sampled import SAMPLED
 from perun.profile.uid import flatten, location, shown_subtype
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def headline(profile: Profile) -> Headline | None:
     entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
     unit_of = units(profile)
     others = _by_calls(profile, entry) if entry else _only_series(groups, unit_of)
-    chosen = _by_choice(groups, unit_of) or others
+    chosen = _by_choice(groups, unit_of) or others or _total_of_samples(groups, unit_of)
     if chosen is None:
         return None
     session = sessions.session_of(profile)
@@ -171,6 +172,17 @@ def _by_choice(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chosen | No
             uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one], unit_of)))
         where = location(uid, shown_subtype(uid, choice.type, choice.subtype))
         return _Chosen(choice.metric, where, choice.kind, by_uid[uid], choice.type == "instructions")
+    return None
+
+
+def _total_of_samples(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chosen | None:
+    """What a recording of call stacks sampled in all."""
+    for group in groups:
+        kind, subtype = _kind(group)
+        uid = group.constants.get("uid")
+        if kind == SAMPLED and isinstance(uid, Mapping) and uid.get(SAMPLED) == "total":
+            timed = Kind.PRINTED if is_size(unit_of(kind, subtype)) else Kind.TIMED
+            return _Chosen(subtype, location(_uid(group), subtype), timed, [group], False)
     return None
 
 

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from perun.measurement.estimate import Kind, Point, Readings, Round, Sample, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import common_unit, larger_is_better, units
+from perun.profile.amounts import common_unit, is_size, larger_is_better, units
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import ResourceGroup
+from perun.profile.sampled import SAMPLED
 from perun.profile.session import RUN
 from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
 
@@ -85,7 +86,8 @@ class Metric(NamedTuple):
             return Kind.CALLS if self.subtype == CALLS else Kind.COUNTED
         if self.type == "time" and self.subtype in (CPU, *PARTS_OF_CPU):
             return Kind.PROCESSOR
-        return Kind.TIMED if self.type in _TIMED else Kind.PRINTED
+        sampled = self.type == SAMPLED and not is_size(self.unit)  # samples of a clock, counted or weighed
+        return Kind.TIMED if sampled or self.type in _TIMED else Kind.PRINTED
 
     @property
     def name(self) -> SeriesName:
@@ -265,7 +267,7 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
         if metric.type == INSTRUCTIONS:
             yield Series(metric, _sums(values, found.runs), absent=found.absent, whole=instructions)
             continue
-        if metric.type == SAMPLE or (metric.type == "memory" and not summed_up):
+        if metric.type in (SAMPLE, SAMPLED) or (metric.type == "memory" and not summed_up):
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS and metric.subtype in PLAIN_SUBTYPES

@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, T
 from perun.core.errors import NoProfile as NoProfile
 from perun.core.process.command import Command as Command
 from perun.core.process.command import Run as Run
+from perun.plugin.interchange import Exporter as Exporter
+from perun.plugin.interchange import ImportContext as ImportContext
+from perun.plugin.interchange import Imported as Imported
+from perun.plugin.interchange import Importer as Importer
+from perun.plugin.interchange import ImportFile as ImportFile
 from perun.plugin.suites import BenchmarkRound as BenchmarkRound
 from perun.plugin.suites import BenchmarkValue as BenchmarkValue
 from perun.plugin.suites import Harness as Harness

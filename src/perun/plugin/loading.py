@@ -23,6 +23,8 @@ FAMILIES: Mapping[str, str] = {
     "workload": "workload generator",
     "vcs": "version control system",
     "harness": "harness",
+    "importer": "importer",
+    "exporter": "exporter",
 }
 """Families of plugins: the folder (and package) that holds them, and what one of them is called."""
 
@@ -113,6 +115,8 @@ METHODS: Mapping[str, str] = {
     "check": "compare",
     "workload": "generate",
     "harness": "round",
+    "importer": "read",
+    "exporter": "write",
 }
 """The one method of each family of plugins; a version control system is a class of methods."""
 

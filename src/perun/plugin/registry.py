@@ -24,10 +24,12 @@ GROUPS: Mapping[str, str] = {
     "workload": "perun.workloads",
     "vcs": "perun.vcs",
     "harness": "perun.harnesses",
+    "importer": "perun.importers",
+    "exporter": "perun.exporters",
 }
 """The group of entry points of each family."""
 
-_COMMANDS = ("collect", "postprocess", "view")
+_COMMANDS = ("collect", "postprocess", "view", "importer", "exporter")
 """Families whose names are commands, which have dashes; elsewhere they are values, with underscores."""
 
 _PERUN = Path(__file__).parents[1]

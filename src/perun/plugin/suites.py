@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
+from perun.profile.format.core import Profile
+
+PRINTED: Final = "printed"
+"""Type of what a benchmark tells in a unit of its own: it may vary by anything, and nobody waits for it."""
+_COUNTED: Final = frozenset({"memory", "instructions", "calls"})
+"""Types of which profiles are taken to be counted, without any noise."""
 P_contra = TypeVar("P_contra", contravariant=True)
 
 
@@ -53,6 +59,48 @@ class BenchmarkValue(NamedTuple):
     samples: tuple[float, ...]
     larger_is_better: bool = False
     is_count: bool = False
+
+    @property
+    def stored_type(self) -> str:
+        """The type that profiles have: what is read of a type that is counted has no noise, this may have."""
+        return PRINTED if self.type in _COUNTED and not self.is_count else self.type
+
+
+def profiles_of(
+    collector: str,
+    command: str,
+    benchmark: NamedBenchmark,
+    values: Sequence[BenchmarkValue],
+    params: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[Profile]:
+    """What was measured of a benchmark, as profiles: one of each type, that of times the last.
+
+    Each sample is a resource.
+
+    :param collector: the name of the harness; the profiles of types before the last have the type behind it.
+    :param command: of the harness. :param values: of as many samples each.
+    """
+    types = sorted({one.stored_type for one in values}, key=lambda kind: (kind == "time", kind))
+    for kind in types:
+        own = [one for one in values if one.stored_type == kind]
+        units = {f"{kind} ({one.subtype})" if one.subtype else kind: one.unit for one in own}
+        header: dict[str, Any] = {"type": kind, "units": units}
+        header |= {"cmd": command, "args": benchmark.name, "workload": benchmark.parameters}
+        if better := [one.subtype or str(benchmark) for one in own if one.larger_is_better]:
+            header["larger_is_better"] = better
+        name = collector if kind == types[-1] else f"{collector}.{kind}"
+        about = {"name": name, "params": dict(params)}
+        profile = Profile({"header": header, "collector_info": about, "postprocessors": []})
+        profile.update_resources(
+            [
+                {
+                    "amount": sample, "type": kind, "uid": str(benchmark), "order": order,
+                    **({"subtype": one.subtype} if one.subtype else {}),
+                }
+                for one in own for order, sample in enumerate(one.samples, 1)
+            ]
+        )  # fmt: skip
+        yield profile
 
 
 class BenchmarkRound(NamedTuple):

@@ -25,6 +25,8 @@ FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("Check", "a check"),
     "workload": ("Generator", "a workload generator"),
     "harness": ("Harness", "a harness"),
+    "importer": ("Importer", "an importer"),
+    "exporter": ("Exporter", "an exporter"),
     "fuzz-rules": ("Rules", "fuzzing rules"),
 }
 """What can be created: the end of the class's name, and what it is called."""
@@ -35,6 +37,8 @@ _USAGE: Final = {
     "check": "perun config set degradation.strategies '[{{method: {stem}}}]'",
     "workload": "perun config set generators.workload '[{{id: {stem}s, type: {stem}}}]'",
     "harness": "perun compare --harness {name}",
+    "importer": "perun import {name} results.txt",
+    "exporter": "perun export {name} 0@i",
     "fuzz-rules": "perun fuzz -b ./app -w seed.ini -o results",
 }
 _RULES: Final = "fuzz-rules"
@@ -136,7 +140,7 @@ def as_package(request: PluginRequest, folder: Path) -> CreateResult:
     if not request.legacy:
         texts[source / "__init__.py"] = _rendered("package/init", values, request)
     texts[folder / "tests" / f"test_{request.stem}.py"] = _test(
-        request, values, {"path"} if request.family in ("collect", "harness") else set()
+        request, values, {"path"} if request.family in ("collect", "harness", "importer") else set()
     )
     texts[folder / "pyproject.toml"] = _rendered("package/pyproject", values, request)
     texts[folder / "README.md"] = _rendered("package/readme", values, request)
@@ -175,7 +179,7 @@ def _values(request: PluginRequest) -> dict[str, str]:
 
 def _test(request: PluginRequest, values: Mapping[str, str], more: Collection[str]) -> str:
     words = {request.family, *more}
-    if request.family in ("postprocess", "view", "check"):
+    if request.family in ("postprocess", "view", "check", "exporter"):
         words.add("profile")
     parts = (request.family,) if request.family == _RULES else ("common", request.family)
     texts = (_text(f"tests/{name}") for name in parts)
@@ -210,9 +214,9 @@ def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = Tru
             f"{request.name!r} cannot be the name of {FAMILIES[request.family][1]}",
             "use letters and digits, with dashes or underscores between words, e.g. my-plugin",
         )
-    if request.legacy and request.family in ("workload", "harness", _RULES):
+    if request.legacy and request.family in ("workload", "harness", "importer", "exporter", _RULES):
         raise UsageError(
-            "workload generators, harnesses and fuzzing rules have a typed contract only",
+            f"{FAMILIES[request.family][1]} has a typed contract only",
             "leave --legacy out",
         )
     if request.types and request.family not in _WITH_TYPES:

@@ -55,8 +55,9 @@ CHOICES: Final[Mapping[str, tuple[ViewChoice, ...]]] = {
     ),
     "island": (ViewChoice(("timeline", "--format", "summary")),),
     "regex": (ViewChoice(("scatter",), ("structure-unit-size",)),),
+    "": (ViewChoice(("flamegraph",), ("trace",)),),
 }  # fmt: skip
-"""The views of a collector, the best one first."""
+"""The views of a collector, the best one first; those of any other by the empty name."""
 OTHERWISE: Final = ViewChoice(("tableof", "resources", "--limit", "50"))
 """What shows a profile of any other collector."""
 _WITHOUT_PAGES: Final = "--terminal"
@@ -112,7 +113,7 @@ def chosen_view(profile: Profile, registry: Registry, environ: Mapping[str, str]
     A chart goes to the terminal where this machine lacks what pages with charts need.
     """
     fields = {field for group in profile.groups() for field in (*group.constants, *group.columns)}
-    choices = CHOICES.get(profile.configuration.collector, ())
+    choices = CHOICES.get(profile.configuration.collector, CHOICES[""])
     fitting = (one for one in choices if not one.needs or not fields.isdisjoint(one.needs))
     view, *options = next(fitting, OTHERWISE).arguments
     readiness = getattr(registry.get("view", view), "readiness", None)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect._common.recordings import DamagedRecording
-from perun.collect.instructions import callgrind
 from perun.collect.instructions import names as python_functions
 from perun.collect.instructions.callgrind import InclusiveCosts, read
 from perun.collect.instructions.engines import PADDING, STEP, fixed_addresses, repeatable
 from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names, PythonFunctions
 from perun.collect.instructions.perf import StackSample, count, samples
-from perun.collect.instructions.tree import (
+from perun.native import callgrind
+from perun.native.costs import (
     OTHER_CALLERS,
     CallArc,
     CostGraph,
@@ -383,7 +383,7 @@ def test_what_grows_beyond_bounds_is_refused(tmp_path: Path, monkeypatch: pytest
             patch.setattr(callgrind, limit, 10)
             with pytest.raises(DamagedRecording, match="more call chains") as refusal:
                 of(many, tmp_path)
-        assert "--callers 0" in refusal.value.hint
+        assert "--callers 0" in refusal.value.message
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
+from perun.profile.stacks import stacks_of
 from perun.view.flamegraph import PLUGIN, FlameParams
-from perun.view.flamegraph.stacks import stacks_of
 
 
 def timed(*calls: tuple[str, float, float], unit: str = "us", **constants: Any) -> Profile:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import ViewContext
+from perun.profile.calls import Frame
 from perun.profile.factory import Profile
-from perun.view.flamegraph.calls import Frame
-from perun.view.flamegraph.stacks import StackTree, folded, speedscope, stacks_of
+from perun.profile.stacks import StackTree, folded, speedscope, stacks_of
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "speedscope.json"
 SPEEDSCOPE = json.loads(SCHEMA.read_text("utf-8"))

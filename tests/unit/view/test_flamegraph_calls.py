@@ -14,8 +14,8 @@ from perun.collect._calls.events import Calls
 from perun.collect._calls.profile import CalledFunction, CallTable
 from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import Run, ViewContext
+from perun.profile.calls import MAX_DEPTH
 from perun.profile.factory import Profile
-from perun.view.flamegraph.calls import MAX_DEPTH
 
 Row = tuple[str, int, int, int, int, str]
 """Function, thread, beginning and duration in ns, size, caller."""
@@ -288,7 +288,7 @@ def test_a_chrome_trace_is_written_whole_or_not_at_all(tmp_path, monkeypatch) ->
     path.write_text("old")
     profile = recorded(*PROGRAM)
     with monkeypatch.context() as patch:
-        patch.setattr("perun.view.flamegraph.stacks._times", lambda *_: 1 / 0)
+        patch.setattr("perun.profile.stacks._times", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             shown(profile, format="chrome", filename=str(path))
     assert path.read_text() == "old"

@@ -8,8 +8,8 @@ import pytest
 from perun.core.errors import ProfileError
 from perun.profile.factory import Profile
 from perun.profile.memory import totals
+from perun.profile.stacks import stacks_of
 from perun.view.alloclist import AllocListParams, AllocListView
-from perun.view.flamegraph.stacks import stacks_of
 from perun.view.memory import MemoryView, MemoryViewParams, call_stacks
 from profiles import profile_of
 

@@ -69,10 +69,10 @@ def create(
 ) -> None:
     """Write a plugin of your own, complete with a test that passes.
 
-    TEMPLATE is collect, postprocess, view, check, workload or fuzz-rules. The plugin goes into
-    `.perun/plugins` of the repository, or is an installable package (--package), as fuzz-rules always are. It
-    does something simple that works; put what you want in its place. On a terminal its files are opened in
-    the editor that `general.editor` names.
+    TEMPLATE is collect, postprocess, view, check, workload, harness, importer, exporter or fuzz-rules.
+    The plugin goes into `.perun/plugins` of the repository, or is an installable package (--package), as
+    fuzz-rules always are. It does something simple that works; put what you want in its place. On a
+    terminal its files are opened in the editor that `general.editor` names.
     """
     left_out = {"before": no_before_phase, "after": no_after_phase}
     phases = frozenset(phase for phase, without in left_out.items() if not without)

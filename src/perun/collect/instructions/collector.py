@@ -16,13 +16,13 @@ from perun.collect.instructions.engines import (
     CountingOptions,
     InstructionCounts,
     repeatable,
-    resources,
 )
 from perun.collect.instructions.names import require_support
 from perun.collect.instructions.perf import PerfEngine
 from perun.core.errors import CollectorUnavailable
 from perun.core.process.command import outcome
 from perun.core.process.execution import Execution, RunSample
+from perun.native.costs import resources
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile

@@ -13,10 +13,10 @@ from shutil import which
 from typing import Final
 
 from perun.collect._common.runs import python_program_of, succeeds
-from perun.collect.instructions.tree import FunctionFrame, RecordedFunction
 from perun.core.errors import CollectorUnavailable
 from perun.core.process import programs
 from perun.core.regular import open_regular
+from perun.native.costs import FunctionFrame, RecordedFunction
 from perun.plugin.api import Run
 
 # Functions of Python programs: what the interpreter tells profilers of the machine about them.

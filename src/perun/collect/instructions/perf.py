@@ -17,24 +17,24 @@ from typing import ClassVar, Final, NamedTuple
 
 from perun.collect.instructions.engines import (
     CountingOptions,
-    InstructionCosts,
     InstructionCounts,
     InstructionRecording,
     fixed_addresses,
 )
 from perun.collect.instructions.names import ENVIRONMENT, INTERPRETER, Names
-from perun.collect.instructions.tree import (
-    MAX_DEPTH,
-    ROOT,
-    CostTree,
-    FunctionFrame,
-    RecordedFunction,
-    rounded,
-)
 from perun.core.errors import JobFailed
 from perun.core.process import programs
 from perun.core.process.command import find_executable
 from perun.core.process.execution import Execution, RunSample
+from perun.native.costs import (
+    MAX_DEPTH,
+    ROOT,
+    CostTree,
+    FunctionFrame,
+    InstructionCosts,
+    RecordedFunction,
+    rounded,
+)
 from perun.plugin.api import CollectContext, Run
 
 # Reads what perf prints: the counts of `perf stat -x,`, and the samples of `perf script`.

@@ -16,6 +16,7 @@ from perun.measurement.comparable import drifted
 from perun.measurement.series import EXACT, Metric
 from perun.plugin.api import Report, quiet, silent
 from perun.plugin.params import to_mapping
+from perun.plugin.suites import BenchmarkValue, profiles_of
 from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
@@ -234,26 +235,19 @@ class _Session:
     def _profiles(self, one: BenchmarkTrial, side: str, state: Mapping[str, Any]) -> Iterator[Profile]:
         """What was measured of one benchmark of a side: a profile of each type, that of times the last."""
         job = self._case(one).job
-        metrics = list(one.trial.series)
-        types = sorted({metric.type for metric in metrics}, key=lambda kind: (kind == "time", kind))
-        for kind in types:
-            own = [metric for metric in metrics if metric.type == kind]
-            collector = self.suite.name if kind == types[-1] else f"{self.suite.name}.{kind}"
-            units = {f"{kind} ({one.subtype})" if one.subtype else kind: one.unit for one in own}
-            header: dict[str, Any] = {"type": kind, "units": units}
-            if better := [one.subtype or one.uid for one in own if one.larger_is_better]:
-                header["larger_is_better"] = better
-            params = {**to_mapping(self.suite.params), "iterations": one.iterations}
-            profile = Profile({"header": header, "collector_info": {"name": collector, "params": params}})
-            profile.update_resources(list(_resources(own, one, side)))
+        readings = one.trial.readings(side)
+        values = [
+            BenchmarkValue(
+                *(metric.type, metric.subtype, metric.unit),
+                tuple(reading.values[metric] for reading in readings),
+                metric.larger_is_better,
+                metric.exact,
+            )
+            for metric in one.trial.series
+        ]
+        params = {**to_mapping(self.suite.params), "iterations": one.iterations}
+        for profile in profiles_of(self.suite.name, job.cmd, one.benchmark, values, params):
             yield complete(profile, job, state)
-
-
-def _resources(metrics: Sequence[Metric], one: BenchmarkTrial, side: str) -> Iterator[dict[str, Any]]:
-    for order, reading in enumerate(one.trial.readings(side), 1):
-        for metric in metrics:
-            resource = {"amount": reading.values[metric], "type": metric.type, "uid": metric.uid}
-            yield {**resource, "order": order, **({"subtype": metric.subtype} if metric.subtype else {})}
 
 
 def _only_in_one(found: SuiteTrial) -> Iterator[DegradationInfo]:

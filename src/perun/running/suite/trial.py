@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import median
-from typing import Final
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from perun.measurement.difference import Rules
 from perun.measurement.series import EXACT, Metric
 from perun.measurement.verdict import is_change
 from perun.models.two_samples.sequential import benjamini_hochberg
-from perun.plugin.suites import BenchmarkRound, NamedBenchmark
+from perun.plugin.suites import PRINTED, BenchmarkRound, NamedBenchmark
 from perun.profile.amounts import readable
 from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, decide
 from perun.running.compare.instruments import BudgetSpent, Reading
@@ -72,8 +71,7 @@ class BenchmarkTrial:
     def _values(self, round: BenchmarkRound, wants: Callable[[Metric], bool]) -> dict[Metric, float]:
         name, found = str(self.benchmark), {}
         for one in round.values:
-            # What is read of a stored type that is counted has no noise: this one may have.
-            kind = PRINTED if one.type in EXACT and not one.is_count else one.type
+            kind = one.stored_type
             metric = _metric(name, kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
             if wants(metric):
                 found[metric] = median(one.samples)
@@ -101,8 +99,6 @@ class SuiteTrial:
     interruption: BaseException | None = None
 
 
-PRINTED: Final = "printed"
-"""Type of what a benchmark tells in a unit of its own: it may vary by anything, and nobody waits for it."""
 Progress = Callable[[SuiteTrial, float], None]
 """Gets the trial after each round, and the seconds that are left."""
 

@@ -12,29 +12,16 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 from perun.core.errors import UsageError
 from perun.core.wording import counted
 from perun.profile.amounts import is_size, is_time, unit_label
+from perun.profile.arrays import Codes as Codes
+from perun.profile.arrays import Floats as Floats
+from perun.profile.arrays import np as np
 from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
-    import numpy
     from numpy.typing import NDArray
 
-    np = numpy
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
-else:
-
-    class _Numpy:
-        """Imports numpy where it is first used: views are loaded to show their options, too."""
-
-        def __getattr__(self, name: str) -> object:
-            import numpy
-
-            setattr(self, name, getattr(numpy, name))
-            return getattr(numpy, name)
-
-    np = _Numpy()
-    Floats = Codes = object
-
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Kind = Literal["bars", "line", "area", "step", "points", "box"]
 _LONGEST_COMMAND_OF_TITLE: Final = 80

@@ -10,13 +10,11 @@ from perun.core.errors import ProfileError, UsageError
 from perun.core.wording import counted
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
+from perun.profile.calls import MAX_DEPTH
 from perun.profile.factory import Profile
 from perun.profile.island import TYPE
 from perun.profile.memory import SIZES, notes
-from perun.view._common import chart_view, command_line
-from perun.view._common.files import needs_page, write_interactive_page, write_or_print
-from perun.view.flamegraph.calls import MAX_DEPTH
-from perun.view.flamegraph.stacks import (
+from perun.profile.stacks import (
     COUNT,
     Stack,
     Stacks,
@@ -26,6 +24,8 @@ from perun.view.flamegraph.stacks import (
     speedscope,
     stacks_of,
 )
+from perun.view._common import chart_view, command_line
+from perun.view._common.files import needs_page, write_interactive_page, write_or_print
 
 # The numbers that a flame graph can show of a profile: of a memory profile there are several.
 

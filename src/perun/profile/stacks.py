@@ -1,22 +1,21 @@
 """Call stacks of a profile: from the traces of its resources, or from the times of calls.
 
 Traces are those of the manual's section 2.1: they start at the innermost call. A resource without a trace but
-with a `timestamp` is a call; :mod:`perun.view.flamegraph.calls` finds its caller by the times.
+with a `timestamp` is a call; :mod:`perun.profile.calls` finds its caller by the times.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import count, repeat
 from posixpath import basename
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError, UsageError
-from perun.profile.format.core import Profile
-from perun.profile.format.grouping import COLUMNS, ResourceGroup
-from perun.profile.memory import RELEASES, is_release, is_summary
-from perun.view._common import np
-from perun.view.flamegraph.calls import (
+from perun.profile.arrays import np
+from perun.profile.calls import (
     MAX_AMOUNT,
     CallTree,
     Frame,
@@ -27,6 +26,9 @@ from perun.view.flamegraph.calls import (
     frame_of,
     is_corrected,
 )
+from perun.profile.format.core import Profile
+from perun.profile.format.grouping import COLUMNS, ResourceGroup
+from perun.profile.memory import RELEASES, is_release, is_summary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -315,8 +317,6 @@ def _decimal(amount: float) -> str:
     """The number without an exponent, which some readers do not accept."""
     if isinstance(amount, int):
         return str(amount)
-    from decimal import Decimal
-
     text = format(Decimal(repr(amount)), "f")
     return text.removesuffix(".0")
 
@@ -368,8 +368,6 @@ def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> It
 
 
 def _pieces(calls: ProfileCalls, name: str, factor: float, exporter: str) -> Iterator[str]:
-    import json
-
     yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps({"exporter": exporter})},"traceEvents":[\n'
     pids = _numbered(thread.process for thread in calls.thread_ids)
     tids = {
@@ -437,8 +435,6 @@ def _numbered(known: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def _metadata(key: str, pid: int, tid: int, name: str) -> str:
-    import json
-
     return json.dumps(
         {"ph": "M", "pid": pid, "tid": tid, "name": key, "args": {"name": name}}, separators=(",", ":")
     )

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.profile.arrays import np
 from perun.profile.format.columns import is_packed
 from perun.profile.format.core import Profile
 from perun.profile.format.grouping import ResourceGroup
 from perun.profile.uid import flatten
-from perun.view._common import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

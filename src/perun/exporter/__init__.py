@@ -1,0 +1,1 @@
+"""Exporters: what writes profiles for other tools, one file each."""

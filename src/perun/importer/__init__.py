@@ -1,0 +1,1 @@
+"""Importers: what reads the formats of other tools, one file each."""

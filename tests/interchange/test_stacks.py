@@ -1,0 +1,293 @@
+"""Importers of call stacks: files of the real tools, where they are installed, and the corpus of the fuzzer.
+
+Those of the corpus were written by pprof of Go, perf, py-spy, Node.js and heaptrack; Firefox's, the evented
+one of speedscope and callgrind's small one by hand, after their published schemas.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from exchanged import CORPUS, Reader, guessed, needed, python_with, run, stacks
+
+from perun.core.errors import ProfileError
+from perun.measurement.series import measurements
+
+Build = Callable[..., Path]
+FIRST = sorted(path for path in CORPUS.glob("import-*/*") if path.name not in ("plain.folded", "lines.json"))
+
+
+@pytest.mark.parametrize("path", FIRST, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_format_is_guessed(path: Path) -> None:
+    assert guessed(path) == [path.parent.name.removeprefix("import-")]
+
+
+# -- pprof, and Firefox
+
+
+def test_pprof_of_go(read: Reader) -> None:
+    (cpu,) = read.corpus("pprof", "go-cpu.pb.gz")
+    assert cpu.profile["header"]["cmd"] == "x.test"
+    assert cpu.profile["header"]["units"]["sampled"] == "ns"
+    assert sum(stacks(cpu.profile).values()) == 1_500_000_000  # as `go tool pprof -top` says
+    assert sum(stacks(cpu.profile, "samples").values()) == 150
+    assert cpu.moment is not None
+    assert read.corpus("pprof", "go-cpu.pb")[0].profile["resources"] == cpu.profile["resources"]
+    (heap,) = read.corpus("pprof", "go-heap.pb")
+    assert set(heap.profile["header"]["units"]) >= {"sampled (alloc_space)", "sampled (inuse_objects)"}
+    assert heap.profile["collector_info"]["name"] != cpu.profile["collector_info"]["name"]
+
+
+def test_go_tool_pprof_agrees(read: Reader, tmp_path: Path) -> None:
+    go = needed("go")
+    path = CORPUS / "import-pprof" / "go-cpu.pb.gz"
+    printed = run([go, "tool", "pprof", "-top", "-unit=ns", "-nodecount=5", str(path)], tmp_path)
+    (found,) = read("pprof", path)
+    own: dict[str, float] = {}
+    for stack, amount in stacks(found.profile).items():
+        leaf = stack.rpartition(";")[2]
+        own[leaf] = own.get(leaf, 0) + amount
+    rows = re.findall(r"^\s*(\d+)ns\s+\S+\s+\S+\s+\d+ns\s+\S+\s+(\S+)", printed, re.MULTILINE)
+    assert len(rows) == 5
+    for flat, name in rows:
+        assert own[name] == int(flat)
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("processed-47.json", {"main;work": 1, "main": 1}),
+        ("processed-75.json", {"a;root;leaf": 2.5, "b;root;leaf": 2.5}),
+        ("gecko.json", {"GeckoMain;main;work": 1, "GeckoMain;main": 1, "Web;main;work": 1}),
+    ],
+)
+def test_all_layouts_of_firefox(read: Reader, file: str, expected: dict[str, float]) -> None:
+    (found,) = read.corpus("firefox", file)
+    assert stacks(found.profile) == expected
+
+
+def test_lines_and_sources_of_firefox(read: Reader) -> None:
+    (found,) = read.corpus("firefox", "processed-75.json")
+    traces = [one["trace"] for _, one in found.profile.all_resources() if "trace" in one]
+    assert traces[0][0] == {"source": "src.rs", "function": "leaf", "line": 12}
+    (old,) = read.corpus("firefox", "gecko.json")
+    leaf = next(one["trace"][0] for _, one in old.profile.all_resources() if len(one.get("trace", ())) == 3)
+    assert leaf == {"source": "https://x/a.js", "function": "work", "line": 12}
+
+
+# -- perf
+
+
+def test_perf_script(read: Reader) -> None:
+    (found,) = read.corpus("perf", "script.txt")
+    assert found.profile["collector_info"]["name"] == "perf.cpu-clock"
+    assert sum(stacks(found.profile, "samples").values()) == 12
+    assert stacks(found.profile)["prog;__libc_start_call_main;main;work"] > 12e6 * 0.9
+
+
+def test_perf_script_without_stacks_and_of_several_events(read: Reader) -> None:
+    clock, cycles = read.corpus("perf", "no-stacks.txt")
+    assert stacks(clock.profile) == {"prog;work": 2 * 1003009}
+    assert stacks(cycles.profile) == {"my prog;[unknown]": 7}
+
+
+def test_inlined_functions_have_the_binary_they_are_in(read: Reader) -> None:
+    cycles, instructions = read.corpus("perf", "inlined.txt")
+    (trace,) = (one["trace"] for _, one in cycles.profile.all_resources() if "trace" in one)
+    assert [(one["function"], one.get("source"), one.get("line")) for one in trace] == [
+        ("inner", "prog", None), ("work", "prog", 4), ("main", "prog", None), ("prog", None, None),
+    ]  # fmt: skip
+    assert stacks(instructions.profile) == {"other;operator()(int) const": 3}
+
+
+def test_real_perf(read: Reader, program: Build, tmp_path: Path) -> None:
+    perf = needed("perf")
+    run(
+        [perf, "record", "-q", "-g", "-e", "cpu-clock", "-F", "997", "-o", "perf.data", str(program())],
+        tmp_path,
+    )
+    text = run([perf, "script", "-i", "perf.data"], tmp_path)
+    recorded, printed = read("perf", tmp_path / "perf.data"), read("perf", text)
+    assert stacks(recorded[0].profile) == stacks(printed[0].profile)
+    assert sum(stacks(printed[0].profile, "samples").values()) == text.count("cpu-clock")
+    assert any(one.endswith("heavy;work") or "main;work" in one for one in stacks(printed[0].profile))
+
+
+def test_pieces_of_any_size_say_the_same(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = read.corpus("perf", "script.txt")
+    monkeypatch.setattr("perun.plugin.interchange.PIECE", 7)
+    (pieces,) = read.corpus("perf", "script.txt")
+    assert stacks(pieces.profile) == stacks(whole.profile)
+
+
+@pytest.mark.slow
+def test_a_large_text_takes_bounded_memory(tmp_path: Path) -> None:
+    """300 MB of perf script, with a million addresses, in a process that may take 600 MB."""
+    path, number = tmp_path / "large.txt", 0
+    with path.open("w") as out:
+        while out.tell() < 300 << 20:
+            for _ in range(1000):
+                number += 1
+                address = f"{number * 7919 % 1_000_003:x}"
+                frames = "".join(
+                    f"\t {address} f{number % (7 + depth)}+0x{address} (/lib/x.so)\n" for depth in range(9)
+                )
+                out.write(f"prog {number % 50} [000] {number}.0: {number % 11} cycles: \n{frames}\n")
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (600 << 20,) * 2)\n"
+        "from pathlib import Path\nfrom perun.plugin.interchange import *\n"
+        "from perun.plugin.registry import Registry\n"
+        "reports = []\n"
+        "file = ImportFile('large', Path(sys.argv[1]), lambda *one: reports.append(one))\n"
+        "(one,) = Registry().get('importer', 'perf').read(file, None, ImportContext(print, Path('.')))\n"
+        "traced = [one for _, one in one.profile.all_resources() if 'trace' in one]\n"
+        "print(sum(one['samples'] for one in traced), len(reports))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    count, reports = map(int, done.stdout.split())
+    assert (count, reports > 100) == (number, True)
+
+
+# -- others
+
+
+def test_folded_stacks(read: Reader) -> None:
+    (found,) = read.corpus("folded", "plain.folded")
+    assert stacks(found.profile) == {"main;work;inner": 3, "main;work": 2.5, "main": 1}
+    (timed,) = read("folded", "a;b (c.py:3) 5\nwrong\n", unit="us")
+    assert timed.profile["header"]["units"]["sampled"] == "us"
+    assert read.notes == ["1 lines of given are no stack with a number, and are left out"]
+
+
+def test_inclusive_sums_count_recursion_once(read: Reader) -> None:
+    (found,) = read("folded", "main;f;g;f 3\nmain;f 2\nmain;g 4\n")
+    series = {name: one.values.tolist() for name, one in measurements(found.profile).items()}
+    assert series["f:inclusive [samples]"] == [5]
+    assert series["g:inclusive [samples]"] == [7]
+    assert series["f [samples]"] == [5]
+    assert series["folded:total [samples]"] == [9]
+
+
+def test_speedscope(read: Reader) -> None:
+    (found,) = read.corpus("speedscope", "evented.json")
+    assert found.profile["header"]["units"]["sampled"] == "ms"
+    assert stacks(found.profile) == {"one;main": 5, "one;main;work": 5, "two;main": 1, "two;main;work": 2}
+    (py,) = read.corpus("speedscope", "pyspy.json")
+    assert "<module>;outer;inner" in stacks(py.profile)
+
+
+def test_real_py_spy(read: Reader, tmp_path: Path) -> None:
+    tool = needed("py-spy")
+    (tmp_path / "spin.py").write_text(
+        "def inner():\n    return sum(i * i for i in range(20_000_000))\ninner()\n"
+    )
+    run([tool, "record", "-f", "speedscope", "-o", "out.json", "--", sys.executable, "spin.py"], tmp_path)
+    (found,) = read("speedscope", tmp_path / "out.json")
+    assert any("<module>;inner" in one for one in stacks(found.profile))
+
+
+def test_cpuprofile(read: Reader) -> None:
+    (old,) = read.corpus("cpuprofile", "old.cpuprofile")
+    assert stacks(old.profile, "samples") == {"(anonymous)": 3}
+    (found,) = read.corpus("cpuprofile", "node.cpuprofile")
+    assert any(one.endswith("outer;inner") for one in stacks(found.profile))
+
+
+def test_real_node(read: Reader, tmp_path: Path) -> None:
+    node = needed("node")
+    (tmp_path / "spin.js").write_text(
+        "function inner(n){let s=0;for(let i=0;i<n;i++)s+=Math.sqrt(i);return s}\n"
+        "function outer(){const e=Date.now()+300;let t=0;"
+        "while(Date.now()<e)t+=inner(1000);return t}\nouter()\n"
+    )
+    run([node, "--cpu-prof", "--cpu-prof-name=a.cpuprofile", "spin.js"], tmp_path)
+    (found,) = read("cpuprofile", tmp_path / "a.cpuprofile")
+    spent = stacks(found.profile)
+    assert sum(amount for name, amount in spent.items() if "outer" in name) > 0.5 * sum(spent.values())
+
+
+def test_chrome_trace(read: Reader) -> None:
+    (found,) = read.corpus("chrome", "complete.json")
+    assert found.profile["header"]["cmd"] == "prog"
+    assert stacks(found.profile) == {"main": 45, "main;work": 5, "open": 30}
+    assert any("no calls" in one for one in read.notes) and any("did not end" in one for one in read.notes)
+    (cut,) = read.corpus("chrome", "cut.json")
+    assert stacks(cut.profile) == {"a": 2}
+
+
+def test_real_uftrace(read: Reader, program: Build, tmp_path: Path) -> None:
+    tool = needed("uftrace")
+    run([tool, "record", "-d", "data", str(program("-pg"))], tmp_path)
+    (found,) = read("uftrace", tmp_path / "data")
+    calls = [one["uid"]["function"] for _, one in found.profile.all_resources()]
+    assert (calls.count("heavy"), calls.count("work"), calls.count("main")) == (40, 80, 1)
+
+
+def test_callgrind_by_hand(read: Reader) -> None:
+    (found,) = read.corpus("callgrind", "small.out")
+    assert found.profile["header"]["cmd"] == "./prog 3"
+    assert stacks(found.profile) == {"main": 10, "main;work": 100, "main;other": 50}
+
+
+def test_real_callgrind(read: Reader, program: Build, tmp_path: Path) -> None:
+    valgrind, annotate = needed("valgrind"), needed("callgrind_annotate")
+    run([valgrind, "-q", "--tool=callgrind", "--callgrind-out-file=out", str(program())], tmp_path)
+    (found,) = read("callgrind", tmp_path / "out")
+    printed = run([annotate, "--threshold=90", "out"], tmp_path)
+    row = re.search(r"^\s*([\d,]+) .*:work \[", printed, re.MULTILINE)
+    total = re.search(r"^\s*([\d,]+) .*PROGRAM TOTALS", printed, re.MULTILINE)
+    assert row is not None and total is not None
+    found_stacks = stacks(found.profile)
+    assert sum(amount for name, amount in found_stacks.items() if name.endswith(";work")) == int(
+        row[1].replace(",", "")
+    )
+    assert sum(found_stacks.values()) == int(total[1].replace(",", ""))
+
+
+def test_heaptrack(read: Reader) -> None:
+    (old,) = read.corpus("heaptrack", "v1.txt")
+    assert old.profile["header"]["cmd"] == "./prog a b"
+    values = {name: stacks(old.profile, name) for name in ("amount", "allocated", "allocations", "leaked")}
+    assert values == {
+        "amount": {"main": 32}, "allocated": {"main": 48}, "allocations": {"main": 3}, "leaked": {"main": 32},
+    }  # fmt: skip
+    (new,) = read.corpus("heaptrack", "v3.txt")
+    assert sum(one for name, one in stacks(new.profile, "allocations").items() if name.endswith("main")) == 60
+
+
+def test_real_heaptrack(read: Reader, program: Build, tmp_path: Path) -> None:
+    tool, printer = needed("heaptrack"), needed("heaptrack_print")
+    run([tool, "-o", "heap", str(program())], tmp_path)
+    (path,) = tmp_path.glob("heap.*")
+    (found,) = read("heaptrack", path)
+    printed = run([printer, path.name], tmp_path)
+    calls = re.search(r"calls to allocation functions: (\d+)", printed)
+    assert calls is not None
+    assert sum(stacks(found.profile, "allocations").values()) == int(calls[1])
+    own = [name for name in stacks(found.profile, "leaked") if name.endswith("main")]
+    assert stacks(found.profile, "leaked")[own[0]] == 20 * 1000
+
+
+def test_real_memray(read: Reader, tmp_path: Path) -> None:
+    python_with("memray")
+    (tmp_path / "grow.py").write_text("def grow():\n    return bytearray(9 << 20)\nkept = grow()\n")
+    run([sys.executable, "-m", "memray", "run", "-q", "-o", "out.bin", "grow.py"], tmp_path)
+    assert guessed(tmp_path / "out.bin") == ["memray"]
+    (found,) = read("memray", tmp_path / "out.bin")
+    spent = stacks(found.profile)
+    assert max(spent.values()) >= 9 << 20 and max(spent, key=spent.__getitem__).endswith("grow")
+    with pytest.raises(ProfileError, match="memray cannot read it"):
+        read("memray", b"memray\0nothing")
+
+
+@pytest.mark.parametrize("name", ["pprof", "firefox", "perf", "folded", "speedscope", "cpuprofile", "chrome"])
+@pytest.mark.parametrize("content", [b"", b"\0\xff" * 9, b"{}", b'{"a": ' * 5000, b"null", b"[1]"])
+def test_what_is_none_of_it_is_a_named_error(read: Reader, name: str, content: bytes) -> None:
+    with pytest.raises(ProfileError, match="given") as caught:
+        read(name, content)
+    assert caught.value.hint
