@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from os.path import basename
-from subprocess import DEVNULL, PIPE
 from typing import ClassVar, Final
 
 from perun.core.process import programs
@@ -76,7 +75,9 @@ def _printed(file: ImportFile, ctx: ImportContext) -> Iterator[bytes]:
         raise file.wrong("perf reads recordings from files only", "name the file, or pipe perf script")
     words = ["perf", "script", "--no-inline", "-i", str(file.path)]  # addr2line takes minutes
     try:
-        process = programs.Program(words, environ={**ctx.environ, "LC_ALL": "C"}, stdout=PIPE, stderr=DEVNULL)
+        process = programs.Program(
+            words, environ={**ctx.environ, "LC_ALL": "C"}, stdout=programs.PIPE, stderr=programs.DEVNULL
+        )
     except OSError:
         raise file.wrong("perf is not installed, which reads it", "apt-get install linux-perf") from None
     with process:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
-import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
@@ -29,12 +24,19 @@ HEAD: Final = 1 << 16
 PIECE: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-MALFORMED: Final = (
-    ArithmeticError, AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError,
-    gzip.BadGzipFile, struct.error, zlib.error,
-)  # fmt: skip
-"""What code raises that reads a file as if it were well-formed; Perun makes an error of it that names the
-file."""
+
+
+def malformed() -> tuple[type[Exception], ...]:
+    """What code raises that reads a file as if it were well-formed; Perun makes an error of it that names the
+    file."""
+    import gzip
+    import struct
+    import zlib
+
+    return (
+        ArithmeticError, AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError,
+        gzip.BadGzipFile, struct.error, zlib.error,
+    )  # fmt: skip
 
 
 class ImportFile:
@@ -90,7 +92,7 @@ class ImportFile:
                 raise ProfileError(f"cannot read {self.name}: {problem.strerror}") from None
             begin = plain.peek(4)[:4]
             if begin.startswith(_GZIP):
-                yield opened.enter_context(gzip.GzipFile(fileobj=plain))  # type: ignore[misc]
+                yield opened.enter_context(_gunzipped(plain))
             elif begin == _ZSTD:
                 yield opened.enter_context(_zstd(self))
             else:
@@ -99,7 +101,7 @@ class ImportFile:
     def _read(self, file: BinaryIO, size: int) -> bytes:
         try:
             return file.read(size)
-        except MALFORMED as problem:
+        except malformed() as problem:
             raise self.wrong(f"it cannot be unpacked: {problem}") from None
 
     def pieces(self) -> Iterator[bytes]:
@@ -148,6 +150,8 @@ class ImportFile:
 
         :raises ProfileError: where it is none.
         """
+        import json
+
         try:
             return json.loads(self.data())
         except ValueError as problem:
@@ -168,14 +172,22 @@ def _unpacked(pipe: BinaryIO, about: ImportFile) -> Any:
     begin = buffered.peek(4)[:4]
     if begin == _ZSTD:
         raise about.wrong("it is packed by zstd", "unpack it first: zstd -dc FILE | perun import ... -")
-    return gzip.GzipFile(fileobj=buffered) if begin.startswith(_GZIP) else buffered
+    return _gunzipped(buffered) if begin.startswith(_GZIP) else buffered
+
+
+def _gunzipped(file: Any) -> Any:
+    import gzip  # every plugin loads the contracts: what few need is not loaded with them
+
+    return gzip.GzipFile(fileobj=file)
 
 
 @contextmanager
 def _zstd(file: ImportFile) -> Iterator[BinaryIO]:
     """What the program zstd unpacks."""
     try:
-        process = programs.Program(["zstd", "-dcq", str(file.path)], stdout=PIPE, stderr=DEVNULL)
+        process = programs.Program(
+            ["zstd", "-dcq", str(file.path)], stdout=programs.PIPE, stderr=programs.DEVNULL
+        )
     except OSError:
         raise file.wrong(
             "it is packed by zstd, which is not installed", "install it: apt-get install zstd"
@@ -232,7 +244,7 @@ class ImportContext(NamedTuple):
 class Importer(Protocol[P_contra]):
     """Reads files of another tool. Of `name`, `help` and `Params` see :class:`perun.plugin.api.Plugin`.
 
-    What it raises of :data:`MALFORMED` becomes an error that names the file, so it may read the file as if
+    What it raises of :func:`malformed` becomes an error that names the file, so it may read the file as if
     that were well-formed. It needs bounded memory and time, whatever the file holds.
     """
 

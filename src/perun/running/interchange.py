@@ -12,7 +12,7 @@ from typing import Any, Final
 from perun.core.errors import PluginError, ProfileError, UsageError, VersionControlError
 from perun.core.wording import plural
 from perun.plugin.api import Importer
-from perun.plugin.interchange import MALFORMED, ImportContext, Imported, ImportFile
+from perun.plugin.interchange import ImportContext, Imported, ImportFile, malformed
 from perun.plugin.loading import errors_of
 from perun.plugin.params import from_mapping
 from perun.profile.factory import Profile
@@ -164,7 +164,7 @@ def _importer(repo: Repository, file: ImportFile, options: ImportOptions) -> Imp
         try:
             if importer.recognizes(file.head, file.name):
                 known.append(importer)
-        except MALFORMED:
+        except malformed():
             continue
     if len(known) == 1:
         return known[0]
@@ -207,7 +207,7 @@ def read_all(importer: Importer[Any], file: ImportFile, params: Any, ctx: Import
     except ProfileError as problem:
         named = problem.message if file.name in problem.message else f"{file.name}: {problem.message}"
         raise ProfileError(named, problem.hint) from None
-    except MALFORMED as problem:
+    except malformed() as problem:
         reason = f"{type(problem).__name__}: {problem}".partition("\n")[0][:200]
         raise file.wrong(f"it is no {title} that can be read ({reason})") from problem
     except OSError as problem:
