@@ -6,7 +6,6 @@ with a `timestamp` is a call; :mod:`perun.profile.calls` finds its caller by the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import count, repeat
@@ -368,6 +367,8 @@ def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> It
 
 
 def _pieces(calls: ProfileCalls, name: str, factor: float, exporter: str) -> Iterator[str]:
+    import json
+
     yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps({"exporter": exporter})},"traceEvents":[\n'
     pids = _numbered(thread.process for thread in calls.thread_ids)
     tids = {
@@ -435,6 +436,8 @@ def _numbered(known: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def _metadata(key: str, pid: int, tid: int, name: str) -> str:
+    import json
+
     return json.dumps(
         {"ph": "M", "pid": pid, "tid": tid, "name": key, "args": {"name": name}}, separators=(",", ":")
     )
