@@ -1,7 +1,8 @@
 """`perun run matrix` over twelve versions whose differences are known, in rounds; beside Welch's test, as the
 script of hyperfine makes it, and the Mann-Whitney test of benchstat, on the same samples.
 
-    python benchmarks/rounds.py [--sessions N] [--budget SECONDS] [--loads N ...] [--write docs/benchmarks.md]
+    python benchmarks/rounds.py [--sessions N] [--budget SECONDS] [--loads N ...] [--programs NAME ...]
+        [--write docs/benchmarks.md]
 
 Each version is a busy loop in C, a loop in Python or a program that writes files, whose length is a number in
 a file; the numbers of neighbours differ by 0, 3, 5, 10 or -10 %.
@@ -78,6 +79,7 @@ class Settings(NamedTuple):
     sessions: int = 2
     budget: float = 10.0
     loads: Sequence[int] = LOADS
+    programs: Sequence[str] = tuple(PROGRAMS)
 
 
 class History:
@@ -160,7 +162,9 @@ def rounds(place: Place, settings: Settings | None = None) -> Iterator[Count]:
     """What is said of neighbours of which the truth is known, by each method."""
     settings = settings or Settings()
     rng = random.Random(39)
-    histories = {kind: History(place.perun, place.folder / f"rounds-{kind}", kind) for kind in PROGRAMS}
+    histories = {
+        kind: History(place.perun, place.folder / f"rounds-{kind}", kind) for kind in settings.programs
+    }
     for loops in settings.loads:
         beside = f"beside {loops} busy loops" if loops else "no busy loops"
         for kind, history in histories.items():
@@ -239,11 +243,12 @@ def main() -> None:
     options.add_argument("--sessions", type=int, default=Settings().sessions)
     options.add_argument("--budget", type=float, default=Settings().budget)
     options.add_argument("--loads", type=int, nargs="+", default=LOADS)
+    options.add_argument("--programs", nargs="+", choices=PROGRAMS, default=tuple(PROGRAMS))
     options.add_argument("--write", type=Path)
     given = options.parse_args()
     perun = str(Path(sys.executable).with_name("perun"))
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(given.sessions, given.budget, given.loads)
+        settings = Settings(given.sessions, given.budget, given.loads, given.programs)
         counts = []
         for one in rounds(Place(perun, "", Path(folder), 1), settings):
             print(one.line, flush=True)

@@ -36,6 +36,8 @@ ALPHA: Final = 0.05
 """Level of the test of benchstat."""
 STEPS: Final = (0, 10, 30)
 """Percent by which one benchmark takes longer."""
+RUNS: Final = 3
+"""Comparisons of each step, at most."""
 LOADS: Final = (0, 4)
 """Busy loops beside."""
 PYTHON: Final = Path(__file__).parents[1] / "build" / "harnesses" / "bin" / "python"
@@ -48,7 +50,7 @@ Lengths = Sequence[int]
 
 
 class Settings(NamedTuple):
-    """Harnesses (all that there are, where none is named), comparisons of each kind, seconds of each."""
+    """Harnesses (all that there are, where none is named), comparisons of equal versions, seconds of each."""
 
     harnesses: Sequence[str] = ()
     comparisons: int = 5
@@ -254,8 +256,8 @@ def suites(place: Place, settings: Settings | None = None) -> Iterator[Count]:
 
 
 def _counts(name: str, suite: Suite, settings: Settings, rng: random.Random) -> Iterator[Count]:
-    of = settings.comparisons
     for step in STEPS:
+        of = min(settings.comparisons, RUNS) if step else settings.comparisons
         said: Counter[str] = Counter()
         begun = time.monotonic()
         for _ in range(of):
