@@ -19,6 +19,7 @@ from perun.core.leftovers import remove_folder
 from perun.core.process.command import exit_status
 from perun.core.process.execution import Execution
 from perun.core.process.layout import padding
+from perun.harness._common import one_walk
 from perun.plugin.api import Report, Run, silent
 from perun.plugin.loading import errors_of
 from perun.plugin.suites import (
@@ -83,17 +84,35 @@ def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginCo
         named = [unit for unit in configured if unit.name == wanted.replace("-", "_")]
         return named or [make_unit(repo, "harness", wanted, {}, "--harness")]
     names = repo.registry.names("harness")
-    found = configured or [
-        make_unit(repo, "harness", name, {}, name)
-        for name in names
-        if repo.registry.get("harness", name).detect(folder)
-    ]
+    found = configured or [make_unit(repo, "harness", name, {}, name) for name in detected(repo, folder)]
     if not found:
         raise UsageError(
             f"no benchmarks are found in {folder.name}: they would be those of {', '.join(names)}",
             f"name the harness with --harness, or set it up: perun config set {_KEY} '[NAME]'",
         )
     return found
+
+
+def once(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Tells each note once: what is odd about a project is so in each of its versions."""
+    told: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            note(text)
+
+    return tell
+
+
+def detected(repo: Repository, folder: Path) -> dict[str, int]:
+    """The harnesses that find benchmarks in the folder, with the number of files that define them."""
+    with one_walk():
+        found = {
+            name: len(repo.registry.get("harness", name).detect(folder))
+            for name in repo.registry.names("harness")
+        }
+    return {name: files for name, files in found.items() if files}
 
 
 class Suite:

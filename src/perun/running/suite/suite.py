@@ -37,7 +37,7 @@ from perun.running.compare.decide import ARMS, BASE, HEAD
 from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, Folders, prepared
 from perun.running.compare.trial import requests
 from perun.running.run.collecting import complete, describe_machine
-from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses
+from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses, once
 from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, run
 
 LEAST_BUDGET: Final = 60.0
@@ -80,7 +80,7 @@ def compare(
                 suite = Suite(repo, unit, rng, wanted.seconds, own)
                 session = _Session(repo, planned, options, wanted, suite, scratch, rng)
                 try:
-                    ready.append((session, session.built(folders, report, note)))
+                    ready.append((session, session.built(folders, report, once(note))))
                 except PerunError as problem:
                     if len(units) == 1:
                         raise
@@ -180,7 +180,7 @@ class _Session:
         report(f"{self.suite.command}: finding how many iterations", 0, 0)
         found = run(
             self.suite, builds, self._wanted.wants, self._options.rules, budget, self._options.most_pairs,
-            self._wants, progress, self._rng,
+            self._wants, progress, self._rng, mirrored=self._options.order == "abba",
         )  # fmt: skip
         case = self._case()
         if not any(one.rounds for one in found.trials) and found.interruption is None:
@@ -221,7 +221,9 @@ class _Session:
         if names == CompareOptions.metrics:
             is_time = metric.type == "time" and not metric.subtype
             return is_time or metric.type in EXACT or metric.subtype in _OF_MEMORY
-        return any(name in (metric.type, metric.subtype, f"{metric.type}:{metric.subtype}") for name in names)
+        own = {metric.type, metric.subtype, f"{metric.type}:{metric.subtype}"}
+        own |= {"wall"} if metric.type == "time" else set()
+        return not own.isdisjoint(names)
 
     def _case(self, one: BenchmarkTrial | None = None) -> CompareCase:
         name, parameters = one.benchmark if one else ("", "")

@@ -118,11 +118,14 @@ def run(
     progress: Progress,
     rng: random.Random,
     clock: Callable[[], float] = time.monotonic,
+    *,
+    mirrored: bool = False,
 ) -> SuiteTrial:
     """Measure the benchmarks that both sides have in rounds.
 
     :param builds: of each of the arms. :param most: rounds at which each ends.
-    :param wants: whether a metric is judged.
+    :param wants: whether a metric is judged. :param mirrored: the order of the arms is that of the round
+        before in reverse; else it is random.
     :raises PerunError: names the side of which no benchmark can be run.
     """
     base, head = builds[BASE].programs, builds[HEAD].programs
@@ -133,7 +136,7 @@ def run(
         tuple(one for one in base if one not in head and chosen(one)),
     )
     begun = clock()
-    runner = _Runner(trial, builds, lambda: begun + budget - clock(), rng)
+    runner = _Runner(trial, builds, lambda: begun + budget - clock(), rng, mirrored)
     looks = InterimPlan(most)
     try:
         runner.measure(trial.trials, wants, counted=False)
@@ -206,8 +209,10 @@ class _Runner:
         builds: Mapping[str, SuiteBuild],
         left: Callable[[], float],
         rng: random.Random,
+        mirrored: bool,
     ) -> None:
         self._trial = trial
+        self._mirrored = mirrored
         self._builds = builds
         self._left = left
         self._rng = rng
@@ -227,7 +232,12 @@ class _Runner:
         for group in groups:
             if self._left() <= 0:
                 raise BudgetSpent
-            arms = [BASE, *self._rng.sample(ARMS[1:], 2)] if not counted else self._rng.sample(ARMS, 3)
+            if not counted:
+                arms = [BASE, *self._rng.sample(ARMS[1:], 2)]
+            elif self._mirrored:
+                arms = list(ARMS[:: -1 if self._trial.rounds % 2 else 1])
+            else:
+                arms = self._rng.sample(ARMS, len(ARMS))
             found = {arm: self._arm(arm, [one for one in group if not one.failure]) for arm in arms}
             for one in group:
                 if not one.failure and counted:
