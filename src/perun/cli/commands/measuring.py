@@ -23,6 +23,7 @@ from perun.repository.copies import Placement
 from perun.repository.jobs import Job
 from perun.running.run.collecting import ProfileNaming
 from perun.running.run.events import (
+    BatchNote,
     JobAnswered,
     JobDone,
     JobFailure,
@@ -132,6 +133,13 @@ class MatrixOptions:
         help="Do not print what makes times unreliable on this machine; perun doctor explains it.",
     )
     seed: int | None = param(None, metavar="N", help=SEED)
+    suite: bool = param(
+        False, help="Measure the named benchmarks of the project, in place of the commands of the matrix."
+    )
+    benchmark: tuple[str, ...] = param(
+        (), metavar="PATTERN", help="Of a suite only the benchmarks of this shell pattern; may be repeated."
+    )
+    harness: str = param("", metavar="NAME", help="The harness of the suite, where there are several.")
     on: str | None = param(
         None,
         metavar="POOL",
@@ -281,6 +289,8 @@ class EventData:
         elif isinstance(event, MachineReport):
             tell = self._session.warn if event.serious else self._session.note
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")
+        elif isinstance(event, BatchNote):
+            self._session.note(f"note: {one_line(event.text)}")
 
     def write(self, *, interrupted: bool = False) -> None:
         """Write what was kept."""
@@ -379,6 +389,8 @@ class EventPrinter:
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")
         elif isinstance(event, JobFailure):
             self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
+        elif isinstance(event, BatchNote):
+            self._session.note(f"note: {one_line(event.text)}")
         else:
             self._session.warn(
                 f"measuring {event.version.checksum[:10]} changed tracked files; "

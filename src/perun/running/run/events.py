@@ -31,7 +31,8 @@ class VersionStarted:
     """A version is checked out in the folder `measured_in` and prepared; its jobs come next.
 
     `omits_changes`: it is the current version, measured without the uncommitted changes to it.
-    `round` counts from 1, and is 0 if there are no rounds. `seconds` is how long preparing it took.
+    `round` counts from 1, and is 0 if there are no rounds. `seconds` is how long preparing it took, and
+    `anew` says whether that was now.
     """
 
     version: MinorVersion
@@ -39,6 +40,7 @@ class VersionStarted:
     omits_changes: bool = False
     round: int = 0
     seconds: float = 0.0
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,14 @@ class ChangesSaved:
     version: MinorVersion
 
 
-Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved
+@dataclass(frozen=True)
+class BatchNote:
+    """What the user should know of the whole of a batch."""
+
+    text: str
+
+
+Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved | BatchNote
 E = TypeVar("E", bound=Event)
 
 
@@ -171,7 +180,8 @@ class RunTally:
         self.total += schedule.total(slots)
 
     def drop(self, version: MinorVersion, job: Job) -> None:
-        """A task is not run, as the job has failed on the version in an earlier round."""
+        """A task has no profile of its own: as the job has failed on the version in an earlier round, or as
+        its rounds have one together."""
         self._finish_task(version, job)
 
     def _finish_slot(self, version: MinorVersion, round_: int) -> None:

@@ -13,9 +13,8 @@ from perun.core.errors import PerunError, Terminated, UsageError
 from perun.core.wording import plural
 from perun.history.check.report import Comparison, MethodResult
 from perun.measurement.comparable import drifted
-from perun.measurement.series import EXACT, Metric
+from perun.measurement.series import Metric
 from perun.plugin.api import Report, quiet, silent
-from perun.plugin.params import to_mapping
 from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
@@ -36,14 +35,14 @@ from perun.running.compare.compare import (
 from perun.running.compare.decide import ARMS, BASE, HEAD
 from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, Folders, prepared
 from perun.running.compare.trial import requests
-from perun.running.run.collecting import complete, describe_machine
+from perun.running.run.benchmarks import profiles_of
+from perun.running.run.collecting import describe_machine
 from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses, once
-from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, run
+from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, is_usual, run
 
 LEAST_BUDGET: Final = 60.0
 EACH: Final = 3.0
 """Seconds of each benchmark of a suite, where the user gives none for all of them together."""
-_OF_MEMORY: Final = ("allocated", "allocations")
 _SHOWN: Final = 8
 """Names that a note lists at most."""
 
@@ -216,11 +215,10 @@ class _Session:
         return comparison, found.interruption
 
     def _wants(self, metric: Metric) -> bool:
-        """Times and counts, those of memory also where they vary; or what the user names."""
+        """As of :func:`is_usual`, or what the user names."""
         names = self._options.metrics
         if names == CompareOptions.metrics:
-            is_time = metric.type == "time" and not metric.subtype
-            return is_time or metric.type in EXACT or metric.subtype in _OF_MEMORY
+            return is_usual(metric)
         own = {metric.type, metric.subtype, f"{metric.type}:{metric.subtype}"}
         own |= {"wall"} if metric.type == "time" else set()
         return not own.isdisjoint(names)
@@ -231,31 +229,13 @@ class _Session:
         return CompareCase(Job(self.suite.command, name, parameters, unit), ())
 
     def _made(self, one: BenchmarkTrial, state: Mapping[str, Any]) -> dict[str, list[Profile]]:
-        return {side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides}
-
-    def _profiles(self, one: BenchmarkTrial, side: str, state: Mapping[str, Any]) -> Iterator[Profile]:
-        """What was measured of one benchmark of a side: a profile of each type, that of times the last."""
         job = self._case(one).job
-        metrics = list(one.trial.series)
-        types = sorted({metric.type for metric in metrics}, key=lambda kind: (kind == "time", kind))
-        for kind in types:
-            own = [metric for metric in metrics if metric.type == kind]
-            collector = self.suite.name if kind == types[-1] else f"{self.suite.name}.{kind}"
-            units = {f"{kind} ({one.subtype})" if one.subtype else kind: one.unit for one in own}
-            header: dict[str, Any] = {"type": kind, "units": units}
-            if better := [one.subtype or one.uid for one in own if one.larger_is_better]:
-                header["larger_is_better"] = better
-            params = {**to_mapping(self.suite.params), "iterations": one.iterations}
-            profile = Profile({"header": header, "collector_info": {"name": collector, "params": params}})
-            profile.update_resources(list(_resources(own, one, side)))
-            yield complete(profile, job, state)
-
-
-def _resources(metrics: Sequence[Metric], one: BenchmarkTrial, side: str) -> Iterator[dict[str, Any]]:
-    for order, reading in enumerate(one.trial.readings(side), 1):
-        for metric in metrics:
-            resource = {"amount": reading.values[metric], "type": metric.type, "uid": metric.uid}
-            yield {**resource, "order": order, **({"subtype": metric.subtype} if metric.subtype else {})}
+        made: dict[str, list[Profile]] = {}
+        for side in self._plan.sides:
+            rounds = [reading.values for reading in one.trial.readings(side.name)]
+            common = [{metric: values[metric] for metric in one.trial.series} for values in rounds]
+            made[side.name] = profiles_of(job, one.iterations, common, state)
+        return made
 
 
 def _only_in_one(found: SuiteTrial) -> Iterator[DegradationInfo]:

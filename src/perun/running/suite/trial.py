@@ -11,7 +11,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from statistics import median
 from typing import Final
 
@@ -28,10 +27,10 @@ from perun.profile.amounts import readable
 from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, decide
 from perun.running.compare.instruments import BudgetSpent, Reading
 from perun.running.compare.trial import Trial, undecided
+from perun.running.run.benchmarks import metric
 from perun.running.suite.programs import Suite, SuiteBuild
 
-_metric = lru_cache(maxsize=4096)(Metric)
-"""A metric, that of each round the same object: there are three of each round of each benchmark."""
+_OF_MEMORY: Final = ("allocated", "allocations")
 
 
 @dataclass
@@ -62,22 +61,32 @@ class BenchmarkTrial:
 
     def add(self, arms: Mapping[str, BenchmarkRound], wants: Callable[[Metric], bool]) -> None:
         """Another round."""
-        pair = {arm: Reading(self._values(arms[arm], wants)) for arm in ARMS}
+        pair = {arm: Reading(values_of(self.benchmark, arms[arm], wants)) for arm in ARMS}
         found = set.intersection(*(set(reading.values) for reading in pair.values()))
         self.common = self.common & found if self.rounds else found
         self.trial.pairs.append(pair)
         if not self.common:
             self.failure = "it has no value that all of its rounds gave"
 
-    def _values(self, round: BenchmarkRound, wants: Callable[[Metric], bool]) -> dict[Metric, float]:
-        name, found = str(self.benchmark), {}
-        for one in round.values:
-            # What is read of a stored type that is counted has no noise: this one may have.
-            kind = PRINTED if one.type in EXACT and not one.is_count else one.type
-            metric = _metric(name, kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
-            if wants(metric):
-                found[metric] = median(one.samples)
-        return found
+
+def values_of(
+    benchmark: NamedBenchmark, round: BenchmarkRound, wants: Callable[[Metric], bool]
+) -> dict[Metric, float]:
+    """What a round says of a benchmark: the median of its samples, of each metric that is wanted."""
+    found = {}
+    for one in round.values:
+        # What is read of a stored type that is counted has no noise: this one may have.
+        kind = PRINTED if one.type in EXACT and not one.is_count else one.type
+        own = metric(str(benchmark), kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
+        if wants(own):
+            found[own] = median(one.samples)
+    return found
+
+
+def is_usual(metric: Metric) -> bool:
+    """Whether it is judged where nobody names metrics: times and counts, of memory also where they vary."""
+    is_time = metric.type == "time" and not metric.subtype
+    return is_time or metric.type in EXACT or metric.subtype in _OF_MEMORY
 
 
 @dataclass
