@@ -94,9 +94,7 @@ class SaveRequest(NamedTuple):
     moment: int | None = None
 
 
-def save_together(
-    repo: Repository, wanted: Sequence[SaveRequest], template: str | None = None
-) -> list[Path]:
+def save_together(repo: Repository, wanted: Sequence[SaveRequest], template: str | None = None) -> list[Path]:
     """Save profiles that were measured together: all of them or none.
 
     All are written as pending profiles before one of them is registered, and the signals that interrupt wait

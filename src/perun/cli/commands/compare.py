@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -137,6 +137,16 @@ class CompareMeasuringOptions(CommandOptions):
         )
 
 
+def _of_harness(session: Session, given: CompareMeasuringOptions) -> CompareMeasuringOptions:
+    """The options, where the command is that of a harness, as profiles name it, for that benchmark."""
+    registry = session.registry
+    for name in registry.names("harness") if given.cmd and given.args else ():
+        if given.cmd == getattr(registry.get("harness", name), "command", ""):
+            benchmark = f"{given.args} {given.workload}".rstrip()
+            return replace(given, cmd="", args="", workload="", harness=name, benchmark=(benchmark,))
+    return given
+
+
 def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of metrics: what each run tells, and the collectors."""
     names = [*FREE, *(name for name in Registry().names("collect") if name != "time")]
@@ -182,6 +192,7 @@ def compare(
     perun compare --benchmark '*Parse*' main   ... to some of them, against main
     """
     session: Session = ctx.obj
+    given = _of_harness(session, given)
     rules = Rules.of(session.repository.config.section("degradation"))
     options = given.over(base, head, rules)
     destination = answer.destination

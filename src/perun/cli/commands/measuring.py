@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,8 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import PerunError, UsageError
 from perun.core.wording import plural
+from perun.measurement import present
+from perun.measurement.verdict import severity
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.profile.amounts import readable
@@ -403,11 +406,34 @@ class EventPrinter:
         word = "registered" if registered else "stored"
         for version, known in itertools.groupby(session, lambda one: one.version):
             self._heading(version)
+            of_suites: dict[str, list[SessionState]] = {}
             for one in known:
+                if one.job.is_benchmark:
+                    of_suites.setdefault(one.job.cmd, []).append(one)
+                    continue
                 what = f"{self._name(version)}{one_line(str(one.job))}"
                 self._line(f"{word} {plural(one.rounds, 'profile')}: {what}")
                 if one.judged is not None:
                     self._line("  " + data.line(self._session, one.judged))
+            for command, own in of_suites.items():
+                self._suite(f"{word} {plural(len(own), 'benchmark')}: {self._name(version)}{command}", own)
+
+    def _suite(self, what: str, known: Sequence[SessionState]) -> None:
+        """Print how many benchmarks of a suite say what, and those that have changed; with -v all."""
+        rounds = sorted({one.rounds for one in known})
+        words = Counter(
+            "nothing before" if one.judged is None or one.judged.verdict is None
+            else present.name(one.judged.verdict.change)
+            for one in known
+        )  # fmt: skip
+        counts = ", ".join(f"{count} {name}" for name, count in words.most_common())
+        self._line(f"{what}, {' to '.join(map(str, {rounds[0]: 0, rounds[-1]: 0}))} rounds: {counts}")
+        for one in known:
+            verdict = one.judged and one.judged.verdict
+            if one.judged and (self._session.verbosity or (verdict and severity(verdict.change))):
+                name = f"{one.job.args} {one.job.workload}".rstrip()
+                line = data.line(self._session, one.judged)
+                self._line("  " + (line if one.judged.value.metric == name else f"{one_line(name)}: {line}"))
 
     def changes(self, found: Search) -> None:
         """Print what a search has found."""

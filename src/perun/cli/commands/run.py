@@ -369,10 +369,12 @@ def _run(
         estimate = forecast.estimate(tally.remaining, rounds.shares)
         return None if estimate.unknown else estimate.seconds
 
-    def show_results() -> None:
+    def show_results(*, ended: bool) -> None:
         if planned.spread:
             known = rounds.reported() if planned.register else rounds.known()
-            printer.results(known, registered=planned.register)
+            # Of benchmarks nothing is stored before the end.
+            stored = (one for one in known if ended or not one.job.is_benchmark)
+            printer.results(stored, registered=planned.register)
 
     versions = planned.versions if planned.spread else [slot.version for slot in planned.slots]
     rounds = batch.rounds_of_plan(session.repository, planned)
@@ -403,16 +405,16 @@ def _run(
                     if sender is not None and isinstance(event, JobDone) and (why := sender.look()):
                         session.warn(f"nothing is pushed for now: {one_line(why)}")
         except (KeyboardInterrupt, SystemExit):
-            show_results()
+            show_results(ended=False)
             if kept:
                 kept.write(interrupted=True)
-            left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
+            left = f"{tally.total - tally.complete - tally.visits} of {tally.total} jobs are left"
             goes_on = batch.interrupted(session.repository)  # not where the pool was not there yet
             session.note(
                 f"\ninterrupted, {left}; run them with: perun run matrix{' --resume' * bool(goes_on)}"
             )
             raise
-    show_results()
+    show_results(ended=True)
     if not kept:
         _summarise(session, tally)
     if tally.incomplete:

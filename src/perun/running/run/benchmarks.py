@@ -256,7 +256,7 @@ class Benchmarks:
             seconds += one.seconds
             rows.append([task.number, one.iterations, one.seconds,
                          [[*name, value] for name, value in one.values.items()]])  # fmt: skip
-            tally.drop(entered.version, task.job)
+            tally.visit(entered.version, task.job)
         log.measured(rows)
         new = [text for text in dict.fromkeys(notes) if text not in self._told]
         self._told.update(new)

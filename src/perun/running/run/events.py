@@ -142,7 +142,7 @@ class RunTally:
     Events of tasks may come in another order than that of the schedule.
 
     :ivar total: tasks in all. :ivar remaining: the slots with the tasks that have not run yet.
-    :ivar complete: complete profiles. :ivar incomplete: profiles that lack a part of their run.
+    :ivar complete: complete profiles. :ivar visits: of benchmarks, which have no profile each. :ivar incomplete: profiles that lack a part of their run.
     :ivar failures: failed jobs and skipped versions, in the order of the run.
     """
 
@@ -151,6 +151,7 @@ class RunTally:
         self.remaining = list(slots)
         self.finished = 0
         self.complete = 0
+        self.visits = 0
         self.incomplete = 0
         self.failures: list[JobFailure | VersionSkipped] = []
         self.started = False
@@ -180,8 +181,12 @@ class RunTally:
         self.total += schedule.total(slots)
 
     def drop(self, version: MinorVersion, job: Job) -> None:
-        """A task has no profile of its own: as the job has failed on the version in an earlier round, or as
-        its rounds have one together."""
+        """A task is not run, as the job has failed on the version in an earlier round."""
+        self._finish_task(version, job)
+
+    def visit(self, version: MinorVersion, job: Job) -> None:
+        """A task has measured a benchmark, of which all rounds have one profile together."""
+        self.visits += 1
         self._finish_task(version, job)
 
     def _finish_slot(self, version: MinorVersion, round_: int) -> None:

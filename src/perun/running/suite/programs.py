@@ -50,8 +50,8 @@ Seconds = Callable[[], float]
 class SuiteOptions:
     """Which benchmarks are measured.
 
-    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: shell patterns, of
-        which a name with its parameters, or without, matches one; none for all.
+    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: names, or shell
+        patterns, of which a name with its parameters, or without, is one; none for all.
     :ivar seconds: that the samples of one benchmark take in a round at most, see :meth:`sampled`.
     """
 
@@ -69,7 +69,9 @@ class SuiteOptions:
     def wants(self, benchmark: NamedBenchmark) -> bool:
         """Whether the benchmark is measured."""
         names = {str(benchmark), benchmark.name}
-        return not self.patterns or any(fnmatchcase(name, one) for name in names for one in self.patterns)
+        return not self.patterns or any(
+            name == one or fnmatchcase(name, one) for name in names for one in self.patterns
+        )
 
 
 def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginConfig]:
