@@ -523,6 +523,10 @@ class _DryRun:
                 seconds = self._forecast.seconds(task.job)
                 time = "" if seconds is None else f", about {_seconds(seconds)}"
                 session.say(f"  {one_line(str(task.job))} ({task.job.collector.name}{time})")
+        if self._planned.suites is not None and not any(one.is_benchmark for one in self._planned.jobs):
+            commands = ", ".join(sorted(command for _, command in self._planned.suites.commands))
+            versions = plural(len(self._planned.versions), "version")
+            session.say(f"the benchmarks of {commands} in {versions}, which are known when these are built")
         session.say(self._totals())
 
     def write_data(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from perun.core.errors import PerunError
@@ -21,7 +22,7 @@ from perun.plugin.api import MinorVersion, Report
 from perun.plugin.params import to_mapping
 from perun.profile import session
 from perun.profile.factory import Profile
-from perun.profile.head import ProfileHeader
+from perun.profile.head import Configuration, ProfileHeader
 from perun.repository import lookup, registering
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
@@ -278,22 +279,23 @@ class Benchmarks:
         wanted: list[registering.SaveRequest] = []
         done: list[tuple[MinorVersion, Job, Profile, float]] = []
         for version in versions:
-            there = self._stored(version) if self._is_resumed else frozenset()
+            there = self._stored(version, register) if self._is_resumed else frozenset()
             for job in jobs:
                 readings = self._readings.get((version.checksum, id(job)))
-                if not readings or schedule.configuration_of(job) in there:
+                if not readings:
                     continue
                 levels = self._rounds.levels(len(readings) - 1)
                 mark = session.Session(self._rounds.id, runs_are_rounds=True, levels=levels)
                 seconds = sum(one.seconds for one in readings)
                 values = [one.values for one in readings]
                 own = profiles_of(job, readings[-1].iterations, values, state)
+                own = [one for one in own if ProfileHeader.of(one).configuration not in there]
                 for profile in own:
                     session.mark(profile, mark)
                     taken = round(seconds / len(readings), 6)
                     profile["collector_info"] = {**profile["collector_info"], "seconds": taken}
                     wanted.append(registering.SaveRequest(profile, version.checksum, register))
-                done += [(version, job, own[-1], seconds)]
+                done += [(version, job, one, seconds) for one in own[-1:]]
         paths = registering.save_together(self._repo, wanted, self._template)
         of_profile = {id(one.profile): path for one, path in zip(wanted, paths, strict=True)}
         log.stored()
@@ -307,17 +309,23 @@ class Benchmarks:
                           judged=judged)  # fmt: skip
         self._readings.clear()
 
-    def _stored(self, version: MinorVersion) -> frozenset[Any]:
-        """The configurations of which this session has stored a profile before it was interrupted."""
-        infos = [*lookup.registered(self._repo, version.checksum), *self._repo.store.pending.list()]
-        heads = ((info, lookup.head(self._repo, info)) for info in infos)
-        return frozenset(
-            ProfileHeader.of(head).configuration
-            for info, head in heads
-            if (found := session.session_of(head)) is not None
-            and found.id == self._rounds.id
-            and (info.is_registered or head.get("origin") == version.checksum)
-        )
+    def _stored(self, version: MinorVersion, register: bool) -> frozenset[Configuration]:
+        """The configurations of which this session has stored a profile before it was killed, while it did
+        that; those that it was about to register are registered."""
+
+        def is_own(head: Mapping[str, Any]) -> bool:
+            found = session.session_of(head)
+            return found is not None and found.id == self._rounds.id
+
+        heads = ((info, lookup.head(self._repo, info)) for info in self._repo.store.pending.list())
+        pending = [info for info, head in heads if is_own(head) and head.get("origin") == version.checksum]
+        if register:
+            paths = [Path(info.realpath) for info in pending]
+            own = {path: self._repo.store.pending.load(path) for path in paths}
+            registering.register_all(self._repo, own, version.checksum)
+        there = [info for info in lookup.registered(self._repo, version.checksum)
+                 if is_own(lookup.head(self._repo, info))]  # fmt: skip
+        return frozenset(info.configuration for info in (*pending, *there))
 
 
 def with_benchmarks(planned: Sequence[VersionSlot], slots: Sequence[VersionSlot]) -> list[VersionSlot]:

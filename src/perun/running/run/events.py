@@ -142,7 +142,8 @@ class RunTally:
     Events of tasks may come in another order than that of the schedule.
 
     :ivar total: tasks in all. :ivar remaining: the slots with the tasks that have not run yet.
-    :ivar complete: complete profiles. :ivar visits: of benchmarks, which have no profile each. :ivar incomplete: profiles that lack a part of their run.
+    :ivar complete: complete profiles. :ivar incomplete: profiles that lack a part of their run.
+    :ivar visits: of benchmarks, which have no profile each.
     :ivar failures: failed jobs and skipped versions, in the order of the run.
     """
 

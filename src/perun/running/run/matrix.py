@@ -164,6 +164,7 @@ def plan_of(
     most = max(map(schedule.rounds_of, jobs), default=schedule.ROUNDS)
     spread = rounds and wanted.rounds is None and len(chosen) > 1 and most > 1
     slots = schedule.plan_slots(jobs, chosen, schedule.rounds_of if spread else wanted.rounds or 1)
+    slots = slots if jobs else []
     if wanted.missing:
         slots = schedule.missing(repo, slots, whole=spread)
     budget = float(repo.config.get("execute.budget")) if wanted.budget is None else wanted.budget
