@@ -240,3 +240,40 @@ def test_a_change_among_many_is_found() -> None:
     look(trials, InterimPlan(20), Rules())
     changed = [one.benchmark.name for one in trials if is_change(one.trial.decisions[0].verdict)]
     assert changed == ["b60"] and trials[-1].settled
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [("--no-pin", "kept on no core"), ("--always", "is measured whatever"), ("--metric=cpu", "wall, memory"),
+     ("--duet", "leave one")],
+)  # fmt: skip
+def test_options_of_commands_are_refused_by_name(suite: Any, option: str, hint: str) -> None:
+    refused = suite.perun("compare", "--suite", option, "HEAD~1", "HEAD")
+    assert refused.code == 2
+    assert f"{option.replace('=', ' ')} does not go with --suite" in refused.err and hint in refused.err
+
+
+def test_the_order_is_random_by_its_seed_or_mirrored(suite: Any) -> None:
+    """Each call writes down which costs it has measured, which tell the side."""
+    log = suite.path / "log"
+    noting = f"""
+import pathlib, sys
+if len(sys.argv) > 1:
+    side = "head" if '"new"' in open("costs.json").read() else "base"
+    open({str(log)!r}, "a").write(side + " " + str(pathlib.Path.cwd())[-40:] + "\\n")
+random_seed = None
+"""
+    plugin = suite.path / ".perun/plugins/harness/made.py"
+    plugin.write_text(HARNESS.replace('(sys.executable, "bench.py")', f"(sys.executable, '-c', {noting!r}"
+                                      " + 'exec(open(\"bench.py\").read())')"))  # fmt: skip
+    orders = {}
+    for name, options in {"one": ["--seed", "7"], "again": ["--seed", "7"], "other": ["--seed", "8"],
+                          "mirrored": ["--order", "abba"]}.items():  # fmt: skip
+        log.unlink(missing_ok=True)
+        told = suite.perun("compare", "--benchmark", "sort*", "--max-pairs", "6", "--json", *options,
+                           "HEAD~1", "HEAD")  # fmt: skip
+        assert told.code == 0, told.err
+        orders[name] = [line.split()[0] for line in log.read_text().splitlines()]
+    assert orders["one"] == orders["again"] != orders["other"]
+    pairs = [orders["mirrored"][place : place + 3] for place in range(3, 3 + 6 * 3, 3)]
+    assert pairs == [["base", "head", "base"]] * 6

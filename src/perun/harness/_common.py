@@ -8,9 +8,11 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.plugin.params import param
@@ -26,12 +28,21 @@ _MOST_BUILT: Final = 200_000
 MOST_FOUND: Final = 300
 _MOST_LOOKED_AT: Final = 20_000
 _MOST_READ: Final = 1 << 20
+_WALKED: Final[list[dict[Path, list[Path]]]] = []
+"""The files of each folder, while :func:`one_walk` holds."""
 _LINES: Final = 10
 _SPECIAL: Final = re.compile(r"[\\.+*?()|\[{^$]")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _MISSING: Final = """\
-import importlib.util, sys
-print(*[name for name in sys.argv[1:] if importlib.util.find_spec(name) is None])"""
+import sys
+here = sys.path.pop(0)
+import importlib.util, json
+from importlib import metadata
+sys.path.insert(0, here)
+missing = [name for name in sys.argv[1:] if importlib.util.find_spec(name) is None]
+told = filter(None, (one.read_text("direct_url.json") for one in metadata.distributions()))
+editable = [one["url"] for one in map(json.loads, told) if one.get("dir_info", {}).get("editable")]
+print(json.dumps([missing, editable]))"""
 _WITH_MODULES: Final = """\
 import os, sys
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [sys.argv[1], os.environ.get("PYTHONPATH")]))
@@ -66,9 +77,29 @@ def text_of(path: Path) -> str:
         return ""
 
 
+@contextmanager
+def one_walk() -> Iterator[None]:
+    """Within it each folder is walked once, whoever looks for files that define benchmarks: nothing changes
+    there meanwhile."""
+    _WALKED.append({})
+    try:
+        yield
+    finally:
+        _WALKED.pop()
+
+
 def _files(
     folder: Path, suffixes: tuple[str, ...], left_out: frozenset[str] = _LEFT_OUT, most: int = _MOST_LOOKED_AT
 ) -> Iterator[Path]:
+    if not _WALKED or left_out is not _LEFT_OUT:
+        return (path for path in _walked(folder, left_out, most) if path.name.endswith(suffixes))
+    known = _WALKED[-1]
+    if folder not in known:
+        known[folder] = list(_walked(folder, left_out, most))
+    return (path for path in known[folder] if path.name.endswith(suffixes))
+
+
+def _walked(folder: Path, left_out: frozenset[str], most: int) -> Iterator[Path]:
     looked_at = 0
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(one for one in folders if one not in left_out and not one.startswith("."))
@@ -76,8 +107,7 @@ def _files(
             looked_at += 1
             if looked_at > most:
                 return
-            if name.endswith(suffixes):
-                yield Path(parent, name)
+            yield Path(parent, name)
 
 
 def built_files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
@@ -199,11 +229,14 @@ def path_param() -> Any:
     )
 
 
-def python_of(folder: Path, given: str, modules: Mapping[str, str], ctx: HarnessContext) -> str:
+def python_of(
+    folder: Path, given: str, modules: Mapping[str, str], path: Sequence[str], ctx: HarnessContext
+) -> str:
     """The absolute path of the Python of a project.
 
     :param given: what the user names: a path relative to the folder, or a program on the PATH; may be empty.
-    :param modules: that it must have, to the names by which they are installed.
+    :param modules: that it must have, to the names by which they are installed. :param path: the parameter of
+        that name; without it the user is told where all versions run the same code.
     :raises CollectorUnavailable: where there is no such Python, or a module is missing.
     """
     own = folder / ".venv" / "bin" / "python"
@@ -212,8 +245,14 @@ def python_of(folder: Path, given: str, modules: Mapping[str, str], ctx: Harness
     if found is None:
         raise CollectorUnavailable(f"there is no Python {name!r}", "name one by the parameter `python`")
     python = str(Path(found).absolute())  # a link of a virtual environment is not followed
-    missing = [modules[one] for one in output_of(ctx, (python, "-c", _MISSING, *modules), folder).split()
-               if one in modules]  # fmt: skip
+    told = output_of(ctx, (python, "-c", _MISSING, *modules), folder).strip().rpartition("\n")[2]
+    lacking, editable = json_of(told, python)
+    missing = [modules[one] for one in lacking]
+    for place in () if path else _in_other_copies(folder, editable):
+        ctx.note(
+            f"{place} is installed in editable mode in {python}, so that every version runs the code that "
+            "lies there: name the folders of modules by the parameter `path`, e.g. `params: {path: [src]}`"
+        )
     if missing:
         what = " and ".join(missing)
         raise CollectorUnavailable(
@@ -222,6 +261,17 @@ def python_of(folder: Path, given: str, modules: Mapping[str, str], ctx: Harness
             "parameter `python`",
         )
     return python
+
+
+def _in_other_copies(folder: Path, urls: Sequence[str]) -> Iterator[Path]:
+    """The folders that are installed from outside of a working copy, which has them, too."""
+    for url in urls:
+        place = Path(unquote(urlsplit(url).path))
+        if place.is_relative_to(folder):
+            continue
+        above = [one for one in folder.parents if place.is_relative_to(one)]
+        if any((folder / place.relative_to(one)).is_dir() for one in above):
+            yield place
 
 
 def python_words(python: str, folder: Path, path: Sequence[str]) -> tuple[str, ...]:

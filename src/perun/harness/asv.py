@@ -69,7 +69,7 @@ class AsvHarness:
 
     def build(self, folder: Path, params: AsvParams, ctx: HarnessContext) -> Sequence[SuiteProgram]:
         """A program for each configuration; nothing is built."""
-        python = common.python_of(folder, params.python, {}, ctx)
+        python = common.python_of(folder, params.python, {}, params.path, ctx)
         words = (
             *common.python_words(python, folder, params.path),
             str(common.copy_of("_asv_runner.py", ctx.scratch)),

@@ -57,7 +57,7 @@ class PyperfHarness:
 
     def build(self, folder: Path, params: PyperfParams, ctx: HarnessContext) -> Sequence[SuiteProgram]:
         """A program for each script; nothing is built."""
-        python = common.python_of(folder, params.python, {"pyperf": "pyperf"}, ctx)
+        python = common.python_of(folder, params.python, {"pyperf": "pyperf"}, params.path, ctx)
         words = common.python_words(python, folder, params.path)
         names = str(common.copy_of("_pyperf_names.py", ctx.scratch))
         scripts = params.scripts or self.detect(folder)

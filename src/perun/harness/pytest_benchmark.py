@@ -65,7 +65,7 @@ class PytestBenchmarkHarness:
         self, folder: Path, params: PytestBenchmarkParams, ctx: HarnessContext
     ) -> Sequence[SuiteProgram]:
         """One program; nothing is built."""
-        python = common.python_of(folder, params.python, _NEEDED, ctx)
+        python = common.python_of(folder, params.python, _NEEDED, params.path, ctx)
         script = str(common.copy_of("_pytest_rounds.py", ctx.scratch))
         files = list(params.tests or self.detect(folder))
         if not files:

@@ -10,6 +10,13 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+HARNESSES: Final = frozenset({
+    "asv", "cargo", "catch2", "go", "google_benchmark", "jmh", "mitata", "pyperf", "pytest_benchmark",
+    "tinybench", "vitest",
+})  # fmt: skip
+"""The collectors of profiles of named benchmarks, and what their names begin with before a dot. What
+`perun compare -c COMMAND -a NAME` gets of a harness that is not among them, it takes for a benchmark, too."""
+
 
 class Configuration(NamedTuple):
     """What was measured and how; profiles of equal configurations may be compared (manual 8.1).
@@ -31,8 +38,16 @@ class Configuration(NamedTuple):
         return cls(_plain(collector), cmd, args, workload, tuple(map(_plain, postprocessors)))
 
     @property
+    def benchmark(self) -> str:
+        """The name with its parameters, where it is a benchmark of a suite; else empty."""
+        is_benchmark = self.collector.partition(".")[0] in HARNESSES and self.args
+        return f"{self.args} {self.workload}".rstrip() if is_benchmark else ""
+
+    @property
     def options(self) -> list[str]:
         """Those of a command that measures the same: `["-c", "./app", "-w", "in.txt"]`."""
+        if self.benchmark:
+            return ["--benchmark", self.benchmark]
         named = (("-c", self.cmd), ("-a", self.args), ("-w", self.workload))
         return [word for option, value in named if value for word in (option, value)]
 
@@ -44,11 +59,14 @@ def shortest(configurations: Iterable[Configuration]) -> dict[Configuration, str
     Where words are not enough, as where one is once an argument and once a workload, what it is is named.
     """
     programs: dict[str, list[tuple[Configuration, list[str]]]] = {}
+    found: dict[Configuration, str] = {}
     for one in dict.fromkeys(configurations):
+        if one.benchmark:
+            found[one] = one.benchmark
+            continue
         program, words = _program(one)
         programs.setdefault(program, []).append((one, words))
     short = Counter(_file_name(program) for program in programs)
-    found: dict[Configuration, str] = {}
     for program, own in programs.items():
         name = _file_name(program) if short[_file_name(program)] == 1 else program
         common = set[str].intersection(*(set(words) for _, words in own))

@@ -1,9 +1,9 @@
 """Sessions: stretches of measuring without another in between, in which each version is visited in rounds.
 
 A profile names its session in the header. Where the session visits versions run by run, in turns, the k-th
-run of each is its k-th round, and `side` says which of the two versions of a comparison it is of; elsewhere
-the profile is of the round that is named. What disturbs the machine for a while disturbs all of a round, so
-it drops out of their ratio.
+run of each is its k-th round, and `side` says which of the two versions of a comparison it is of, or is
+empty; elsewhere the profile is of the round that is named. What disturbs the machine for a while disturbs all
+of a round, so it drops out of their ratio.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Session(NamedTuple):
 def mark(profile: Profile, session: Session) -> None:
     """Note in the header of the profile what session it is of."""
     noted: dict[str, Any] = {"id": session.id}
-    if session.side:
+    if session.side or session.runs_are_rounds:
         noted["side"] = session.side
     if not session.runs_are_rounds:
         noted["round"] = session.round

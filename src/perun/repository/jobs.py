@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from perun.core.config.layers import item_place
@@ -48,6 +48,8 @@ class Job:
     """One configuration of the program, one collector, and what is done to the profile afterwards.
 
     `workload` is what the profile calls it; where it was `generated`, that says what the command gets.
+    A named benchmark of a suite has the command of its harness, which stands for the collector, too, its name
+    as arguments, and its parameters as workload.
     """
 
     cmd: str
@@ -56,6 +58,7 @@ class Job:
     collector: PluginConfig
     postprocessors: tuple[PluginConfig, ...] = ()
     generated: Generated | None = None
+    is_benchmark: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.cmd, self.args, self.workload) if part)

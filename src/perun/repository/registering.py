@@ -94,12 +94,13 @@ class SaveRequest(NamedTuple):
     moment: int | None = None
 
 
-def save_together(repo: Repository, wanted: Sequence[SaveRequest]) -> list[Path]:
+def save_together(repo: Repository, wanted: Sequence[SaveRequest], template: str | None = None) -> list[Path]:
     """Save profiles that were measured together: all of them or none.
 
     All are written as pending profiles before one of them is registered, and the signals that interrupt wait
     meanwhile. So there are all or none, whatever ends Perun before the first is registered.
 
+    :param template: of their names, else `format.output_profile_template`.
     :return: the path of each as a pending profile, by the name that it is registered by.
     :raises PerunError: where the store refuses; then nothing is left.
     """
@@ -111,10 +112,11 @@ def save_together(repo: Repository, wanted: Sequence[SaveRequest]) -> list[Path]
             # Those that are dated back may get the time of any that is there.
             since = lru_cache(partial(_registered_since, repo))
             recently = int(time.time()) - _SAME_SECOND
-            for one in wanted:
+            for number, one in enumerate(wanted):
                 one.profile["origin"] = one.minor_version
                 taken = since(one.minor_version, recently if one.moment is None else 0)
-                paths.append(pending.save(one.profile, _name_of(repo, one.profile), None, taken))
+                name = _name_of(repo, one.profile, template, number)
+                paths.append(pending.save(one.profile, name, None, taken))
                 if one.moment is not None:
                     repo.store.files.set_time(paths[-1], one.moment * 10**9)
         except BaseException:

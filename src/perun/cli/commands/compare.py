@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, replace
 
 import click
 
@@ -61,7 +62,11 @@ class CompareMeasuringOptions(CommandOptions):
         False, help="Refuse to compare what does not write the same to its standard output on both sides."
     )
     always: bool = param(False, help="Measure also where both sides are the same program and input.")
-    seed: int | None = param(None, metavar="N", help=SEED)
+    seed: int | None = param(
+        None,
+        metavar="N",
+        help=SEED.replace("(or 0).", "(or 0); with --suite, of the order and the environments of its runs."),
+    )
     suite: bool = param(False, help="Measure the named benchmarks of the project, in place of commands.")
     benchmark: tuple[str, ...] = param(
         (), metavar="PATTERN", help="Of a suite only the benchmarks of this shell pattern; may be repeated."
@@ -76,17 +81,24 @@ class CompareMeasuringOptions(CommandOptions):
         """
         if not (self.suite or self.benchmark or self.harness):
             return None
+        either = "leave one of them out"
         of_commands = {
-            "--cmd": self.cmd,
-            "--args": self.args,
-            "--workload": self.workload,
-            "--duet": self.duet,
-            "--builds": self.builds > 1,
-            "--check-output": self.check_output,
+            "--cmd": (self.cmd, either),
+            "--args": (self.args, either),
+            "--workload": (self.workload, either),
+            "--duet": (self.duet, either),
+            "--builds": (self.builds > 1, either),
+            "--check-output": (self.check_output, either),
+            "--no-pin": (self.no_pin, "leave it out: the programs of a suite are kept on no core"),
+            "--always": (self.always, "leave it out: a suite is measured whatever both sides are"),
+            "--metric cpu": (
+                "cpu" in self.metric,
+                "leave it out, or name what the benchmarks tell: wall, memory, allocations",
+            ),
         }
-        for option, value in of_commands.items():
+        for option, (value, hint) in of_commands.items():
             if value:
-                raise UsageError(f"{option} does not go with --suite", "leave one of them out")
+                raise UsageError(f"{option} does not go with --suite", hint)
         return SuiteOptions(self.harness, self.benchmark)
 
     def over(self, base: str | None, head: str | None, rules: Rules) -> asked.CompareOptions:
@@ -123,6 +135,16 @@ class CompareMeasuringOptions(CommandOptions):
             self.duet,
             self.check_output,
         )
+
+
+def _of_harness(session: Session, given: CompareMeasuringOptions) -> CompareMeasuringOptions:
+    """The options, where the command is that of a harness, as profiles name it, for that benchmark."""
+    registry = session.registry
+    for name in registry.names("harness") if given.cmd and given.args else ():
+        if given.cmd == getattr(registry.get("harness", name), "command", ""):
+            benchmark = f"{given.args} {given.workload}".rstrip()
+            return replace(given, cmd="", args="", workload="", harness=name, benchmark=(benchmark,))
+    return given
 
 
 def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -170,6 +192,7 @@ def compare(
     perun compare --benchmark '*Parse*' main   ... to some of them, against main
     """
     session: Session = ctx.obj
+    given = _of_harness(session, given)
     rules = Rules.of(session.repository.config.section("degradation"))
     options = given.over(base, head, rules)
     destination = answer.destination
@@ -181,8 +204,9 @@ def compare(
     listed = not suite or destination.format not in ("text", "markdown")  # of hundreds, what did not change
     with answering(session, destination, words, progress="comparing", verbose=listed) as (writer, bar):
         if suite:
+            rng = random.Random(given.seed)
             outcome = suites.compare(
-                session.repository, planned, options, suite, bar.update, bar.expect, note=session.note
+                session.repository, planned, options, suite, bar.update, bar.expect, rng, session.note
             )
         else:
             outcome = verb.compare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,8 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import PerunError, UsageError
 from perun.core.wording import plural
+from perun.measurement import present
+from perun.measurement.verdict import severity
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.profile.amounts import readable
@@ -23,6 +26,7 @@ from perun.repository.copies import Placement
 from perun.repository.jobs import Job
 from perun.running.run.collecting import ProfileNaming
 from perun.running.run.events import (
+    BatchNote,
     JobAnswered,
     JobDone,
     JobFailure,
@@ -132,6 +136,13 @@ class MatrixOptions:
         help="Do not print what makes times unreliable on this machine; perun doctor explains it.",
     )
     seed: int | None = param(None, metavar="N", help=SEED)
+    suite: bool = param(
+        False, help="Measure the named benchmarks of the project, in place of the commands of the matrix."
+    )
+    benchmark: tuple[str, ...] = param(
+        (), metavar="PATTERN", help="Of a suite only the benchmarks of this shell pattern; may be repeated."
+    )
+    harness: str = param("", metavar="NAME", help="The harness of the suite, where there are several.")
     on: str | None = param(
         None,
         metavar="POOL",
@@ -281,6 +292,8 @@ class EventData:
         elif isinstance(event, MachineReport):
             tell = self._session.warn if event.serious else self._session.note
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")
+        elif isinstance(event, BatchNote):
+            self._session.note(f"note: {one_line(event.text)}")
 
     def write(self, *, interrupted: bool = False) -> None:
         """Write what was kept."""
@@ -379,6 +392,8 @@ class EventPrinter:
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")
         elif isinstance(event, JobFailure):
             self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
+        elif isinstance(event, BatchNote):
+            self._session.note(f"note: {one_line(event.text)}")
         else:
             self._session.warn(
                 f"measuring {event.version.checksum[:10]} changed tracked files; "
@@ -391,11 +406,34 @@ class EventPrinter:
         word = "registered" if registered else "stored"
         for version, known in itertools.groupby(session, lambda one: one.version):
             self._heading(version)
+            of_suites: dict[str, list[SessionState]] = {}
             for one in known:
+                if one.job.is_benchmark:
+                    of_suites.setdefault(one.job.cmd, []).append(one)
+                    continue
                 what = f"{self._name(version)}{one_line(str(one.job))}"
                 self._line(f"{word} {plural(one.rounds, 'profile')}: {what}")
                 if one.judged is not None:
                     self._line("  " + data.line(self._session, one.judged))
+            for command, own in of_suites.items():
+                self._suite(f"{word} {plural(len(own), 'benchmark')}: {self._name(version)}{command}", own)
+
+    def _suite(self, what: str, known: Sequence[SessionState]) -> None:
+        """Print how many benchmarks of a suite say what, and those that have changed; with -v all."""
+        rounds = sorted({one.rounds for one in known})
+        words = Counter(
+            "nothing before" if one.judged is None or one.judged.verdict is None
+            else present.name(one.judged.verdict.change)
+            for one in known
+        )  # fmt: skip
+        counts = ", ".join(f"{count} {name}" for name, count in words.most_common())
+        self._line(f"{what}, {' to '.join(map(str, {rounds[0]: 0, rounds[-1]: 0}))} rounds: {counts}")
+        for one in known:
+            verdict = one.judged and one.judged.verdict
+            if one.judged and (self._session.verbosity or (verdict and severity(verdict.change))):
+                name = f"{one.job.args} {one.job.workload}".rstrip()
+                line = data.line(self._session, one.judged)
+                self._line("  " + (line if one.judged.value.metric == name else f"{one_line(name)}: {line}"))
 
     def changes(self, found: Search) -> None:
         """Print what a search has found."""

@@ -49,6 +49,7 @@ from perun.running.run.journal import BatchJournal
 from perun.running.run.pre_run import PreparationRecord
 from perun.running.run.rounds import Rounds
 from perun.running.run.schedule import parents_among
+from perun.running.suite.versions import suites_of
 from perun.sharing.remotes import Sender, open_remote
 
 
@@ -176,6 +177,7 @@ def job(
     MatrixOptions,
     "options",
     push={"is_flag": False, "flag_value": "", "shell_complete": complete_remote},
+    harness={"shell_complete": _names("harness")},
 )
 @json_option("Answer as JSON: the profiles, and what failed; with --dry-run the jobs.")
 @click.pass_context
@@ -184,12 +186,13 @@ def matrix(ctx: click.Context, /, since: str | None, options: MatrixOptions, as_
 
     `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each
     with each; the commands of `execute.pre_run` are run first, in every version. The whole of it is checked
-    before anything runs.
+    before anything runs. The benchmarks of `harnesses` are measured, too.
 
     \b
     perun run matrix --since v1.0 --every 5 --dry-run
     perun run matrix --since v1.0 --missing
     perun run matrix --resume
+    perun run matrix --suite --since v1.0      each benchmark of the project
     perun run matrix --since v1.0 --on ssh:hosts.yml --push team
     """
 
@@ -248,6 +251,9 @@ def _run_matrix(
         where.template,
         options.seed,
         not options.no_share,
+        options.suite,
+        options.harness,
+        options.benchmark,
     )
     repo = session.repository
     journal: BatchJournal | None = None
@@ -260,9 +266,9 @@ def _run_matrix(
                 "--resume runs the rest of an existing plan and takes no option that changes the plan",
                 "it takes only --dry-run, --retry-broken, --quiet-env, --without-vcs-history, --on, --push",
             )
-        planned, journal = batch.resumable(repo)
+        planned, journal = batch.resumable(repo, suites_of)
     else:
-        planned = batch.plan(repo, wanted, rounds=place is None)
+        planned = batch.plan(repo, wanted, rounds=place is None, suites_of=suites_of)
     if sender is not None:
         planned = replace(planned, register=True)  # only what is registered is sent
     if options.dry_run:
@@ -271,7 +277,7 @@ def _run_matrix(
         plan = _DryRun(session, planned, options.retry_broken)
         plan.write_data() if as_json else plan.write()
         return
-    if not planned.total:
+    if planned.is_empty:
         if journal is not None:
             journal.end()
             journal.close()
@@ -316,13 +322,14 @@ def _find_changes(
     }  # fmt: skip
     if unfit := [name for name, given in others.items() if given]:
         raise UsageError(f"--find-changes does not go with {unfit[0]}", "leave one of them out")
-    search, jobs = batch.search(repo, wanted)
+    suites = suites_of(repo, wanted)
+    search, jobs = batch.search(repo, wanted, suites)
     refuse_after_interruption(repo)
     kept = EventData(session) if as_json else None
     error: PerunError | None = None
     while versions := search.session():
         session.note(f"measuring {plural(len(versions), 'version')} of {search.total}")
-        planned = batch.plan_of(repo, wanted, jobs, versions, rounds=True)
+        planned = batch.plan_of(repo, wanted, jobs, versions, rounds=True, suites=suites)
         if sender is not None:
             planned = replace(planned, register=True)
         rounds, failure = _run(session, planned, None, options, place, sender, kept)
@@ -362,10 +369,12 @@ def _run(
         estimate = forecast.estimate(tally.remaining, rounds.shares)
         return None if estimate.unknown else estimate.seconds
 
-    def show_results() -> None:
+    def show_results(*, ended: bool) -> None:
         if planned.spread:
             known = rounds.reported() if planned.register else rounds.known()
-            printer.results(known, registered=planned.register)
+            # Of benchmarks nothing is stored before the end.
+            stored = (one for one in known if ended or not one.job.is_benchmark)
+            printer.results(stored, registered=planned.register)
 
     versions = planned.versions if planned.spread else [slot.version for slot in planned.slots]
     rounds = batch.rounds_of_plan(session.repository, planned)
@@ -378,9 +387,9 @@ def _run(
         printer = kept or EventPrinter(
             session,
             bar.write,
-            several=len(planned.slots) > 1,
+            several=len(planned.slots) > 1 or len(planned.versions) > 1,
             history=not options.without_vcs_history and place is None,
-            rounds=max(slot.round for slot in planned.slots),
+            rounds=max((slot.round for slot in planned.slots), default=planned.suite_rounds),
             parents={} if options.without_vcs_history else parents_among(session.repository, versions),
             spread=planned.spread,
         )
@@ -396,16 +405,16 @@ def _run(
                     if sender is not None and isinstance(event, JobDone) and (why := sender.look()):
                         session.warn(f"nothing is pushed for now: {one_line(why)}")
         except (KeyboardInterrupt, SystemExit):
-            show_results()
+            show_results(ended=False)
             if kept:
                 kept.write(interrupted=True)
-            left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
+            left = f"{tally.total - tally.complete - tally.visits} of {tally.total} jobs are left"
             goes_on = batch.interrupted(session.repository)  # not where the pool was not there yet
             session.note(
                 f"\ninterrupted, {left}; run them with: perun run matrix{' --resume' * bool(goes_on)}"
             )
             raise
-    show_results()
+    show_results(ended=True)
     if not kept:
         _summarise(session, tally)
     if tally.incomplete:
@@ -514,6 +523,10 @@ class _DryRun:
                 seconds = self._forecast.seconds(task.job)
                 time = "" if seconds is None else f", about {_seconds(seconds)}"
                 session.say(f"  {one_line(str(task.job))} ({task.job.collector.name}{time})")
+        if self._planned.suites is not None and not any(one.is_benchmark for one in self._planned.jobs):
+            commands = ", ".join(sorted(command for _, command in self._planned.suites.commands))
+            versions = plural(len(self._planned.versions), "version")
+            session.say(f"the benchmarks of {commands} in {versions}, which are known when these are built")
         session.say(self._totals())
 
     def write_data(self) -> None:

@@ -31,7 +31,8 @@ class VersionStarted:
     """A version is checked out in the folder `measured_in` and prepared; its jobs come next.
 
     `omits_changes`: it is the current version, measured without the uncommitted changes to it.
-    `round` counts from 1, and is 0 if there are no rounds. `seconds` is how long preparing it took.
+    `round` counts from 1, and is 0 if there are no rounds. `seconds` is how long preparing it took, and
+    `anew` says whether that was now.
     """
 
     version: MinorVersion
@@ -39,6 +40,7 @@ class VersionStarted:
     omits_changes: bool = False
     round: int = 0
     seconds: float = 0.0
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,14 @@ class ChangesSaved:
     version: MinorVersion
 
 
-Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved
+@dataclass(frozen=True)
+class BatchNote:
+    """What the user should know of the whole of a batch."""
+
+    text: str
+
+
+Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved | BatchNote
 E = TypeVar("E", bound=Event)
 
 
@@ -134,6 +143,7 @@ class RunTally:
 
     :ivar total: tasks in all. :ivar remaining: the slots with the tasks that have not run yet.
     :ivar complete: complete profiles. :ivar incomplete: profiles that lack a part of their run.
+    :ivar visits: of benchmarks, which have no profile each.
     :ivar failures: failed jobs and skipped versions, in the order of the run.
     """
 
@@ -142,6 +152,7 @@ class RunTally:
         self.remaining = list(slots)
         self.finished = 0
         self.complete = 0
+        self.visits = 0
         self.incomplete = 0
         self.failures: list[JobFailure | VersionSkipped] = []
         self.started = False
@@ -172,6 +183,11 @@ class RunTally:
 
     def drop(self, version: MinorVersion, job: Job) -> None:
         """A task is not run, as the job has failed on the version in an earlier round."""
+        self._finish_task(version, job)
+
+    def visit(self, version: MinorVersion, job: Job) -> None:
+        """A task has measured a benchmark, of which all rounds have one profile together."""
+        self.visits += 1
         self._finish_task(version, job)
 
     def _finish_slot(self, version: MinorVersion, round_: int) -> None:

@@ -26,9 +26,11 @@ from perun.repository.copies import IN_A_COPY, Checkouts, Placement, checkouts
 from perun.repository.jobs import Job, matrix
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.running.run import collecting, pre_run, schedule
+from perun.running.run.benchmarks import Benchmarks
 from perun.running.run.builds import Builds
 from perun.running.run.collecting import UNNAMED, Keeper, ProfileNaming
 from perun.running.run.events import (
+    BatchNote,
     ChangesSaved,
     Event,
     JobAnswered,
@@ -80,7 +82,7 @@ class PreparedVersions:
         """
         version = slot.version
         if self._last is not None and self._last.version == version:
-            return replace(self._last, round=slot.round, omits_changes=False, seconds=0.0)
+            return replace(self._last, round=slot.round, omits_changes=False, seconds=0.0, anew=False)
         self._last = None
         as_committed = not self._places.includes_changes(version.checksum)
         why = self._record.why_broken(version.checksum) if self._skip_broken and as_committed else ""
@@ -102,7 +104,7 @@ class PreparedVersions:
             self._record.succeeded(version.checksum, seconds)
         omits_changes = self._places.omits_changes(version.checksum) and version.checksum not in self._entered
         self._entered.add(version.checksum)
-        self._last = VersionStarted(version, folder, omits_changes, slot.round, seconds)
+        self._last = VersionStarted(version, folder, omits_changes, slot.round, seconds, seconds > 0)
         return self._last
 
     def _prepared(self, version: str) -> tuple[Path, float]:
@@ -155,6 +157,7 @@ def run_jobs(
     open_log: Callable[[], StepLog] = StepLog,
     tally: RunTally | None = None,
     rounds: Rounds | None = None,
+    benchmarks: Benchmarks | None = None,
     report: Report = silent,
     report_inside: Report = silent,
 ) -> Generator[Event]:
@@ -168,6 +171,7 @@ def run_jobs(
     :param versions: what enters them, in place of checkouts as `placement` says.
     :param open_log: opens the log that gets each step of each task; closed at the end.
     :param rounds: the session that the profiles are of, which may go on after the schedule.
+    :param benchmarks: of suites, which join the schedule once it is known which there are; they have rounds.
     :param tally: counts each event before it is yielded, for the caller to read.
     :param report: called with the current activity, jobs done and jobs in all; :param report_inside: called
         by the collector with its progress within its job.
@@ -179,27 +183,36 @@ def run_jobs(
         saving.check_naming(repo, naming.name, naming.template)
         registering = repo.registers_after_run if register is None else register
         tally = tally or RunTally(schedule)
-        if not schedule:
+        if not schedule and benchmarks is None:
             report("done", 0, 0)
             log.end()
             return
         runner = _JobRunner(repo, naming, registering, log, rounds)
         looks = rounds is not None and rounds.looks
-        again = looks or len({slot.round for slot in schedule}) > 1
+        again = looks or benchmarks is not None or len({slot.round for slot in schedule}) > 1
         places = versions or prepared_versions(repo, placement, skip_broken=skip_broken, again=again)
-        with places as entering:
+        with places as entered, nullcontext() if benchmarks is None else benchmarks.suites:
+            entering = VersionsAhead(entered)
             if rounds is not None:
                 if looks:
-                    entering = VersionsAhead(entering)
                     rounds.look(schedule, entering, lambda activity: report(activity, 0, tally.total))
                     log.shared(rounds.jobs, rounds.shares)
                 schedule = shared_last(schedule, rounds.shares)
+                if benchmarks is not None and not benchmarks.is_listed:
+                    schedule = yield from benchmarks.look(
+                        schedule, rounds.versions, entering, log, tally, report
+                    )
             while schedule:
                 for slot in schedule:
-                    yield from _run_slot(slot, runner, entering, log, tally, report, report_inside, rounds)
+                    yield from _run_slot(
+                        slot, runner, benchmarks, entering, log, tally, report, report_inside, rounds
+                    )
                 schedule = [] if rounds is None else rounds.more()
                 log.added(schedule)
                 tally.add(schedule)
+            if benchmarks is not None and rounds is not None:
+                report("storing what was measured", tally.finished, tally.total)
+                yield from map(tally.count, benchmarks.store(rounds.versions, registering, log))
         report("done", tally.total, tally.total)
         log.end()
 
@@ -207,6 +220,7 @@ def run_jobs(
 def _run_slot(
     slot: VersionSlot,
     runner: _JobRunner,
+    benchmarks: Benchmarks | None,
     places: VersionSource,
     log: StepLog,
     tally: RunTally,
@@ -227,9 +241,13 @@ def _run_slot(
     entered = places.enter(slot)
     yield tally.count(entered)
     if isinstance(entered, VersionStarted):
+        of_suites = []
         for task in slot.tasks:
             if runner.has_failed(task, slot.version):
                 tally.drop(slot.version, task.job)
+                continue
+            if task.job.is_benchmark:
+                of_suites.append(task)
                 continue
             report(f"{short} {task.job}", tally.finished, tally.total)
             done = runner.run(task, slot.version, entered, report_inside)
@@ -240,6 +258,13 @@ def _run_slot(
                 yield tally.count(done)
             if runner.interruption is not None:
                 raise runner.interruption
+        if of_suites and benchmarks is not None:
+            report(f"{short} {plural(len(of_suites), 'benchmark')}", tally.finished, tally.total)
+            visit = benchmarks.visit(entered, of_suites, log, tally, report_inside)
+            measured += visit.seconds
+            for task, error in visit.failures:
+                yield tally.count(runner.failure(task, slot.version, error))
+            yield from map(BatchNote, visit.notes)
         if rounds is not None:
             rounds.spend(time.monotonic() - begun - entered.seconds - measured)
     elif not entered.known:
@@ -329,7 +354,7 @@ class _JobRunner:
             self.answers = _answered(version, task.job, answers, ends=True)
             return None
         except PerunError as error:
-            return self._failure(task, version, error)
+            return self.failure(task, version, error)
         self.answers = _answered(version, task.job, answers)
         return replace(done, seconds=clock.seconds)
 
@@ -351,11 +376,12 @@ class _JobRunner:
                 levels=rounds.levels(task.round), share=share, judge=False,
             )  # fmt: skip
         except PerunError as error:
-            return self._failure(task, version, error)
+            return self.failure(task, version, error)
         rounds.learn(version.checksum, task.job, profile, None)
         return done
 
-    def _failure(self, task: Task, version: MinorVersion, error: PerunError) -> JobFailure:
+    def failure(self, task: Task, version: MinorVersion, error: PerunError) -> JobFailure:
+        """The task failed: its job is not run again on the version."""
         self._failed.add((version.checksum, id(task.job)))
         self._log.failed(task.number, error.message.partition("\n")[0])
         return JobFailure(version, task.job, error)
@@ -456,7 +482,7 @@ class _Log:
         self._begun: set[str] = set()
 
     def write(self, event: Event) -> None:
-        if not self._wanted:
+        if not self._wanted or isinstance(event, BatchNote):
             return
         self._folder.mkdir(exist_ok=True)
         checksum = event.version.checksum
@@ -478,5 +504,7 @@ def _line(event: Event) -> str:
             return f"done    {event.job}: {event.name} ({readable(event.seconds, 's')})"
         case JobFailure():
             return f"failed  {event.job}: {event.error.message}"
+        case BatchNote():
+            return event.text
         case ChangesSaved():
             return f"changes of tracked files were kept after {event.version.checksum}"

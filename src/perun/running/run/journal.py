@@ -64,6 +64,15 @@ class StepLog:
     def shared(self, jobs: Mapping[int, Job], shares: Shares) -> None:
         """It is known what versions share. :param jobs: by identity."""
 
+    def listed(self, jobs: Sequence[Job], slots: Sequence[VersionSlot]) -> None:
+        """These benchmarks were found in the versions, and are measured in these visits."""
+
+    def measured(self, rows: Sequence[Sequence[Any]]) -> None:
+        """A visit has measured benchmarks. :param rows: the number of the task, and what was measured."""
+
+    def stored(self) -> None:
+        """All that benchmarks have measured is at its final place."""
+
 
 class UnfinishedTask(NamedTuple):
     """A task whose profile may be on the disk, but whose end is not in the journal; `name` may be empty."""
@@ -80,6 +89,9 @@ class BatchJournal(StepLog):
     :ivar added_stops: the stops of rounds that were not planned, as the plan has its own.
     :ivar shares: what versions share: the version, the number of the job, the version that is measured, and
         why; None where that is not known yet.
+    :ivar benchmarks: the ones of suites, as jobs after those of the plan: their texts, collectors, arguments
+        and workloads; None where they are not known yet. :ivar readings: what was measured of them, and is
+        not stored yet.
     """
 
     def __init__(self, file: JournalFile) -> None:
@@ -94,6 +106,8 @@ class BatchJournal(StepLog):
         self.machines: dict[int, str] = {}
         self.added_stops: list[list[Any]] = []
         self.shares: list[list[Any]] | None = None
+        self.benchmarks: list[list[str]] | None = None
+        self.readings: list[list[Any]] = []
         for line in file.lines:
             self._apply(line)
 
@@ -139,10 +153,30 @@ class BatchJournal(StepLog):
 
     def added(self, slots: Sequence[VersionSlot]) -> None:
         """As :class:`StepLog`, written at once."""
-        jobs = self.plan["jobs"]
-        for slot in slots:
-            tasks = [[one.number, jobs.index(described(one.job))] for one in slot.tasks]
-            self._write_step("added", [slot.version.checksum, slot.round, tasks])
+        for stop in self._stops(slots, self.benchmarks or ()):
+            self._write_step("added", stop)
+
+    def _stops(self, slots: Sequence[VersionSlot], benchmarks: Sequence[Sequence[str]]) -> list[list[Any]]:
+        texts = [*self.plan["jobs"], *(text for text, *_ in benchmarks)]
+        places = {text: place for place, text in enumerate(texts)}
+
+        def tasks(slot: VersionSlot) -> list[list[int]]:
+            return [[one.number, places[described(one.job)]] for one in slot.tasks]
+
+        return [[slot.version.checksum, slot.round, tasks(slot)] for slot in slots]
+
+    def listed(self, jobs: Sequence[Job], slots: Sequence[VersionSlot]) -> None:
+        """As :class:`StepLog`, written at once."""
+        rows = [[described(job), job.collector.name, job.args, job.workload] for job in jobs]
+        self._write_step("listed", rows, self._stops(slots, rows))
+
+    def measured(self, rows: Sequence[Sequence[Any]]) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("measured", list(map(list, rows)))
+
+    def stored(self) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("stored")
 
     def shared(self, jobs: Mapping[int, Job], shares: Shares) -> None:
         """As :class:`StepLog`, written at once."""
@@ -195,6 +229,18 @@ class BatchJournal(StepLog):
                 return
             case ["shared", list() as rows]:
                 self.shares = rows
+                return
+            case ["listed", list() as rows, list() as stops]:
+                self.benchmarks = rows
+                self.added_stops += stops
+                return
+            case ["measured", list() as rows]:
+                self.readings += rows
+                self._last |= {number: "done" for number, *_ in rows}
+                self.ended = False
+                return
+            case ["stored"]:
+                self.readings = []
                 return
             case ["leased", int(number), str(machine)]:
                 self.machines[number] = machine

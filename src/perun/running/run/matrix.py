@@ -7,7 +7,7 @@ the rest after any interruption: each profile that an undisturbed batch makes is
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from perun.core.errors import ConfigError, DamagedStore, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.repository import registering, walking
 from perun.repository.copies import IN_A_COPY, Placement
-from perun.repository.jobs import PARTS, Job, matrix, texts
+from perun.repository.jobs import PARTS, EmptyMatrix, Job, matrix, texts
 from perun.repository.marks import marked
 from perun.repository.repository import BATCHES, PERUN_FOLDER, Repository
 from perun.running.run import journal as journals
 from perun.running.run import pre_run, schedule
+from perun.running.run.benchmarks import EACH, Benchmarks, SuiteVersions
 from perun.running.run.collecting import ProfileNaming
 from perun.running.run.events import Event, RunTally
 from perun.running.run.execute import run_jobs
@@ -39,7 +40,8 @@ class BatchOptions:
     how often the whole of it is run; None to spread the runs of each job over several rounds, and to go on
     for `budget` seconds a version, None for those of the configuration, where neighbours are not settled.
     `missing`: only what no profile is stored of. `alone`: a single version without the one before it.
-    `share`: measure versions once that have the same program and input.
+    `share`: measure versions once that have the same program and input. `suite`, `harness`, `benchmarks`:
+    the benchmarks of the project in place of commands, those of one harness, those of shell patterns.
     """
 
     revisions: tuple[str, ...] = ()
@@ -54,6 +56,18 @@ class BatchOptions:
     template: str | None = None
     seed: int | None = None
     share: bool = True
+    suite: bool = False
+    harness: str = ""
+    benchmarks: tuple[str, ...] = ()
+
+    @property
+    def only_suites(self) -> bool:
+        """Whether benchmarks are measured in place of commands."""
+        return bool(self.suite or self.harness or self.benchmarks)
+
+
+SuitesOf = Callable[[Repository, BatchOptions], SuiteVersions | None]
+"""Gives the suites that are measured; None where there are none."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,9 @@ class BatchPlan:
     the session that all of it is. `spread`: the runs of each job are spread over rounds, which go on for
     `budget` seconds a version. `versions` are all of them, as they were chosen. `beside`: the one that was
     added, as it is measured beside the chosen one. `shares`: what versions share; None where that is to be
-    looked for.
+    looked for. `suites`: of which the benchmarks are measured, once it is known which each version has, in
+    `suite_rounds` rounds at least, with `suite_budget` seconds for each if that is more than `budget`;
+    `missing`: only those without a profile.
     """
 
     jobs: tuple[Job, ...]
@@ -80,23 +96,46 @@ class BatchPlan:
     versions: tuple[MinorVersion, ...] = ()
     whole: tuple[VersionSlot, ...] = ()
     shares: Shares | None = field(default_factory=lambda: NO_SHARES)
+    suites: SuiteVersions | None = None
+    suite_rounds: int = schedule.ROUNDS
+    suite_budget: float = 0.0
+    missing: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to run."""
+        return not self.total and self.suites is None
 
     @property
     def total(self) -> int:
-        """The number of tasks."""
+        """The number of tasks that are known."""
         return schedule.total(self.slots)
 
 
-def plan(repo: Repository, wanted: BatchOptions, *, rounds: bool = True) -> BatchPlan:
+def no_suites(repo: Repository, wanted: BatchOptions) -> SuiteVersions | None:
+    """Commands alone."""
+    return None
+
+
+def plan(
+    repo: Repository, wanted: BatchOptions, *, rounds: bool = True, suites_of: SuitesOf = no_suites
+) -> BatchPlan:
     """Plan a batch; nothing is run or written, but the workloads that generators make.
 
     :param rounds: whether the runs of jobs may be spread over rounds, as they can where one machine measures.
+    :param suites_of: gives the suites whose benchmarks are measured, too.
     :raises PerunError: if anything is wrong: a part of the matrix, a version, the template.
     """
     if wanted.budget is not None and (wanted.rounds is not None or not rounds):
         other = "--on, where several machines measure" if wanted.rounds is None else "--rounds"
         raise UsageError(f"--budget does not go with {other}", "leave one of them out")
-    jobs = _checked_jobs(repo, wanted.template, wanted.seed)
+    suites = suites_of(repo, wanted)
+    if suites is not None and not rounds:
+        raise UsageError(
+            "--on does not go with benchmarks of suites, which are measured in rounds of one machine",
+            "leave it out, or remove `harnesses` from .perun/local.yml to measure the commands alone",
+        )
+    jobs = _checked_jobs(repo, wanted, suites)
     if wanted.since is None and wanted.every == 1:
         chosen = schedule.choose(repo, wanted.revisions, wanted.crawl_parents)
     else:
@@ -106,9 +145,10 @@ def plan(repo: Repository, wanted: BatchOptions, *, rounds: bool = True) -> Batc
     spread = rounds and wanted.rounds is None
     beside = None
     if spread and len(chosen) == 1 and not (wanted.alone or wanted.missing or wanted.placement.in_place):
-        beside = schedule.measured_before(repo, chosen[0], jobs)
+        commands = frozenset() if suites is None else suites.commands
+        beside = schedule.measured_before(repo, chosen[0], jobs, commands)
         chosen += [] if beside is None else [beside]
-    return replace(plan_of(repo, wanted, jobs, chosen, rounds=rounds), beside=beside)
+    return replace(plan_of(repo, wanted, jobs, chosen, rounds=rounds, suites=suites), beside=beside)
 
 
 def plan_of(
@@ -118,10 +158,13 @@ def plan_of(
     chosen: Sequence[MinorVersion],
     *,
     rounds: bool,
+    suites: SuiteVersions | None = None,
 ) -> BatchPlan:
     """The plan of a batch over these versions; parameters as of :func:`plan`."""
-    spread = rounds and wanted.rounds is None and len(chosen) > 1 and max(map(schedule.rounds_of, jobs)) > 1
+    most = max(map(schedule.rounds_of, jobs), default=schedule.ROUNDS)
+    spread = rounds and wanted.rounds is None and len(chosen) > 1 and most > 1
     slots = schedule.plan_slots(jobs, chosen, schedule.rounds_of if spread else wanted.rounds or 1)
+    slots = slots if jobs else []
     if wanted.missing:
         slots = schedule.missing(repo, slots, whole=spread)
     budget = float(repo.config.get("execute.budget")) if wanted.budget is None else wanted.budget
@@ -131,17 +174,23 @@ def plan_of(
     return BatchPlan(
         tuple(jobs), tuple(slots), placement, wanted.template, repo.registers_after_run, wanted.seed,
         spread=spread, budget=max(budget, 0.0) if spread else 0.0, versions=tuple(chosen),
-        shares=None if spread and wanted.share and not wanted.placement.in_place else NO_SHARES,
+        shares=None if spread and jobs and wanted.share and not wanted.placement.in_place else NO_SHARES,
+        suites=suites, suite_rounds=wanted.rounds or schedule.ROUNDS,
+        suite_budget=EACH if wanted.budget is None else 0.0, missing=wanted.missing,
     )  # fmt: skip
 
 
-def search(repo: Repository, wanted: BatchOptions) -> tuple[Search, Sequence[Job]]:
+def search(
+    repo: Repository, wanted: BatchOptions, suites: SuiteVersions | None = None
+) -> tuple[Search, Sequence[Job]]:
     """The search for the changes of a history along first parents, and the jobs that it measures.
+
+    :param suites: whose benchmarks are measured, too.
 
     :raises UsageError: where no collector repeats its runs, so that nothing can be judged.
     """
-    jobs = _checked_jobs(repo, wanted.template, wanted.seed)
-    if max(map(schedule.rounds_of, jobs)) < schedule.ROUNDS:
+    jobs = _checked_jobs(repo, wanted, suites)
+    if jobs and max(map(schedule.rounds_of, jobs)) < schedule.ROUNDS:
         raise UsageError(
             f"--find-changes needs a collector that repeats its runs, {schedule.ROUNDS} times at least",
             "add `time` to the collectors of the job matrix: perun config edit",
@@ -158,11 +207,12 @@ def search(repo: Repository, wanted: BatchOptions) -> tuple[Search, Sequence[Job
     return Search(line[::-1]), jobs
 
 
-def resumable(repo: Repository) -> tuple[BatchPlan, BatchJournal]:
+def resumable(repo: Repository, suites_of: SuitesOf = no_suites) -> tuple[BatchPlan, BatchJournal]:
     """What is left of the batch that was interrupted last, and its journal, which the caller closes.
 
     Where none was interrupted, it is what failed in the last batch that had failures.
 
+    :param suites_of: as of :func:`plan`.
     :raises UsageError: if there is neither.
     :raises ConfigError: if the job matrix has changed since.
     :raises DamagedStore: if the journal is not what was written, so that it cannot tell what is done.
@@ -176,7 +226,7 @@ def resumable(repo: Repository) -> tuple[BatchPlan, BatchJournal]:
                 f"{journal.path}, line {journal.damaged_line}: its checksum does not match",
                 "move it away, and run what is missing with: perun run matrix --missing",
             )
-        planned = _from_json(repo, journal)
+        planned = _from_json(repo, journal, suites_of)
         _finish_tasks(repo, planned, journal)
         left = schedule.without(planned.slots, journal.finished)
         return replace(planned, slots=tuple(left), whole=planned.slots), journal
@@ -208,6 +258,7 @@ def run(
     :param retry_broken: also try versions that `execute.pre_run` is known to fail on.
     :param rounds: what :func:`rounds_of_plan` has made of the plan, for the caller to read.
     """
+    rounds = rounds or rounds_of_plan(repo, planned)
     return run_jobs(
         repo,
         planned.slots,
@@ -215,7 +266,8 @@ def run(
         naming=ProfileNaming(template=planned.template),
         register=planned.register,
         skip_broken=not retry_broken,
-        rounds=rounds or rounds_of_plan(repo, planned),
+        rounds=rounds,
+        benchmarks=_benchmarks(repo, planned, rounds, journal),
         open_log=lambda: journal or new_journal(repo, planned),
         tally=tally,
         report=report,
@@ -235,15 +287,39 @@ def rounds_of_plan(repo: Repository, planned: BatchPlan) -> Rounds:
     return found
 
 
+def _benchmarks(
+    repo: Repository, planned: BatchPlan, rounds: Rounds, journal: BatchJournal | None
+) -> Benchmarks | None:
+    """Those of the plan; of a resumed one with what was measured before."""
+    if planned.suites is None:
+        return None
+    found = Benchmarks(
+        repo, planned.suites, rounds, planned.suite_rounds, planned.suite_budget,
+        missing=planned.missing, template=planned.template,
+    )  # fmt: skip
+    if journal is not None:
+        tasks = {
+            task.number: (slot.version.checksum, task.job) for slot in planned.whole for task in slot.tasks
+        }
+        found.recall(journal, tasks)
+    return found
+
+
 def new_journal(repo: Repository, planned: BatchPlan) -> BatchJournal:
     """The journal of a batch that begins now."""
     return journals.create(folder(repo), marked(repo.root, repo.environ, BATCHES, _to_json(planned)))
 
 
-def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:
-    _check_texts(repo)
-    jobs = matrix(repo, seed)
-    registering.check_naming(repo, None, template)
+def _checked_jobs(repo: Repository, wanted: BatchOptions, suites: SuiteVersions | None) -> list[Job]:
+    jobs: list[Job] = []
+    if not wanted.only_suites:
+        _check_texts(repo)
+        try:
+            jobs = matrix(repo, wanted.seed)
+        except EmptyMatrix:
+            if suites is None:
+                raise
+    registering.check_naming(repo, None, wanted.template)
     pre_run.commands(repo)
     return jobs
 
@@ -296,26 +372,37 @@ def _to_json(planned: BatchPlan) -> dict[str, Any]:
         "spread": planned.spread,
         "budget": planned.budget,
         "share": planned.shares is None,
+        "suites": planned.suites and planned.suites.described,
+        "suite_rounds": planned.suite_rounds,
+        "suite_budget": planned.suite_budget,
+        "missing": planned.missing,
     }
 
 
-def _from_json(repo: Repository, journal: BatchJournal) -> BatchPlan:
+def _from_json(repo: Repository, journal: BatchJournal, suites_of: SuitesOf) -> BatchPlan:
     written, what = journal.plan, f"the batch of {journal.path}"
     template = written.get("template")
     seed = written.get("seed")
-    jobs = _checked_jobs(repo, template, seed)
-    if written.get("jobs") != [schedule.described(job) for job in jobs]:
+    of_suites = written.get("suites")
+    wanted = BatchOptions(template=template, seed=seed, **_suite_options(of_suites))
+    suites = suites_of(repo, wanted) if of_suites else None
+    jobs = _checked_jobs(repo, wanted, suites)
+    described = suites and suites.described
+    if (written.get("jobs"), of_suites) != ([schedule.described(job) for job in jobs], described):
         raise ConfigError(
             f"the job matrix in {repo.root / PERUN_FOLDER / 'local.yml'} has changed since {what}",
             "undo the change, or run what is missing with: perun run matrix --missing",
         )
     try:
+        jobs += [suites.named(*row[1:]) for row in journal.benchmarks or ()] if suites else []
         slots = _slots(written, jobs, journal.added_stops)
         placement, register = Placement(**written["placement"]), bool(written["register"])
         planned = BatchPlan(tuple(jobs), tuple(slots), placement, template, register, seed)
         planned = replace(
             planned, spread=bool(written.get("spread")), budget=float(written.get("budget") or 0.0),
-            versions=_versions(written), shares=_shares(written, jobs, journal),
+            versions=_versions(written), shares=_shares(written, jobs, journal), suites=suites,
+            suite_rounds=int(written.get("suite_rounds") or schedule.ROUNDS),
+            suite_budget=float(written.get("suite_budget") or 0.0), missing=bool(written.get("missing")),
         )  # fmt: skip
         session = written.get("session")  # a batch that an earlier release began has none
         return replace(planned, session=session) if isinstance(session, str) else planned
@@ -323,6 +410,15 @@ def _from_json(repo: Repository, journal: BatchJournal) -> BatchPlan:
         raise PerunError(
             f"{what} cannot be read", "delete it, and run what is missing with: perun run matrix --missing"
         ) from None
+
+
+def _suite_options(described: Any) -> dict[str, Any]:
+    """The options of a batch that :attr:`SuiteVersions.described` has been made of."""
+    found = described if isinstance(described, Mapping) else {}
+    return {
+        "suite": bool(found.get("suite")), "harness": str(found.get("harness") or ""),
+        "benchmarks": tuple(found.get("benchmarks") or ()),
+    }  # fmt: skip
 
 
 def _versions(written: Mapping[str, Any]) -> tuple[MinorVersion, ...]:

@@ -79,7 +79,8 @@ class Rounds:
     :param spread: the runs that each job asks for are spread over its visits, else each has all of them.
     :param session_id: its id.
     :param shares: what versions share with others; None where that is to be looked for: see :meth:`look`.
-    :ivar looks: whether that is still to be done. :ivar jobs: those of the slots, by identity.
+    :ivar budget: as given, or what benchmarks need. :ivar looks: whether that is still to be done.
+    :ivar jobs: those of the slots, by identity.
     :ivar open: the versions, by checksum, and jobs, by identity, that a neighbour was not settled with at the
         last look.
     """
@@ -102,8 +103,8 @@ class Rounds:
         self._rules = baseline.rules_of(repo)
         self.looks = shares is None
         self.shares = shares or NO_SHARES
-        self._versions = list(versions)
-        self._budget = budget
+        self.versions = list(versions)
+        self.budget = budget
         self._known = baseline.KnownSummaries(repo)
         self._rng = rng or random.Random()
         self._spent = self._beside = 0.0
@@ -120,12 +121,12 @@ class Rounds:
     @property
     def is_sequential(self) -> bool:
         """Whether the number of rounds depends on what they say."""
-        return self._budget > 0
+        return self.budget > 0
 
     @cached_property
     def _before(self) -> dict[str, str]:
         """The nearest of the versions before each of them; history is walked for it."""
-        return nearest_before(self._repo, self._versions)
+        return nearest_before(self._repo, self.versions)
 
     def look(
         self, slots: Iterable[VersionSlot], places: VersionsAhead, report: Callable[[str], None]
@@ -136,7 +137,7 @@ class Rounds:
         """
         tasks = {(slot.version.checksum, id(task.job)) for slot in slots for task in slot.tasks}
         self.looks = False
-        self.shares = looked(self._repo, self._versions, self.jobs, tasks, places, report)
+        self.shares = looked(self._repo, self.versions, self.jobs, tasks, places, report)
 
     def share_of(self, version: str, job: Job) -> Share | None:
         """What the version shares with another one that is measured; None where it is measured itself."""
@@ -189,14 +190,48 @@ class Rounds:
         version. Where runs are not spread, nobody asks."""
         if not self.spread:
             return
-        self._facts.setdefault((version, id(job)), []).append(profile_summary_of(profile))
+        self.take(version, job, profile_summary_of(profile), seconds)
         if seconds is None:
             return
-        self._spent += seconds
-        self._visit_seconds[version, id(job)] = seconds
         params = profile["collector_info"].get("params")
         if isinstance(params, Mapping) and (runs := params.get("repeat")):
             self._run_seconds.setdefault(id(job), seconds / (runs + params.get("warmup", 0)))
+
+    def take(self, version: str, job: Job, fact: ProfileSummary, seconds: float | None) -> None:
+        """As :meth:`learn`, of what is known of the profile."""
+        self._facts.setdefault((version, id(job)), []).append(fact)
+        if seconds is not None:
+            self._spent += seconds
+            self._visit_seconds[version, id(job)] = seconds
+
+    def add(self, of_version: Mapping[str, Sequence[Job]], rounds: int, each: float) -> list[VersionSlot]:
+        """The first rounds of benchmarks, which are known when the suites of the versions are built.
+
+        :param of_version: those of each version. :param each: seconds of a benchmark of a version, where
+            there are fewer.
+        """
+        made: list[VersionSlot] = []
+        for number in range(1, rounds + 1):
+            for version in self._rng.sample(self.versions, len(self.versions)):
+                own = of_version.get(version.checksum, ())
+                tasks = tuple(Task(place, job, number - 1) for place, job in enumerate(own, self._next))
+                if tasks:
+                    made.append(VersionSlot(version, tasks, number))
+                    self._next += len(tasks)
+        self.jobs |= {id(job): job for own in of_version.values() for job in own}
+        self._round = max(self._round, rounds)
+        self.need(each)
+        return made
+
+    def need(self, each: float) -> None:
+        """Have so many seconds for each benchmark of a version at least, where rounds may go on."""
+        if self.is_sequential:
+            self.budget = max(self.budget, each * len(self.benchmarks))
+
+    @property
+    def benchmarks(self) -> list[Job]:
+        """The jobs that are benchmarks of suites."""
+        return [job for job in self.jobs.values() if job.is_benchmark]
 
     def spend(self, seconds: float) -> None:
         """A visit took so long beside what was learned of it, without what built the version."""
@@ -212,16 +247,16 @@ class Rounds:
         needed = sum(self._visit_seconds.get(one, 0.0) for one in self.open)
         needed += self._beside * len({version for version, _ in self.open})
         measured = sum(
-            any((version.checksum, key) not in self.shares for key in self.jobs) for version in self._versions
+            any((version.checksum, key) not in self.shares for key in self.jobs) for version in self.versions
         )
-        left = self._budget * measured - self._spent
+        left = self.budget * measured - self._spent
         if not self.open or needed > left:
             return []
         self._round += 1
         # What ends by its time, whatever it says, spends at its end what is left of the level.
         self._is_last = 2 * needed > left or self._round == LOOKS[-1]
         made: list[VersionSlot] = []
-        for version in self._rng.sample(self._versions, len(self._versions)):
+        for version in self._rng.sample(self.versions, len(self.versions)):
             jobs = [job for key, job in self.jobs.items() if (version.checksum, key) in self.open]
             tasks = tuple(Task(place, job, self._round - 1) for place, job in enumerate(jobs, self._next))
             if tasks:
@@ -255,15 +290,17 @@ class Rounds:
                 yield SessionState(version, job, len(facts), judged)
 
     def _measured(self) -> Iterator[tuple[MinorVersion, Job, list[ProfileSummary]]]:
-        for version in self._versions:
+        for version in self.versions:
             for job in self.jobs.values():
                 if facts := self._facts.get((version.checksum, id(job))):
                     yield version, job, facts
 
     def recall(self) -> None:
         """Take in what an earlier process has measured in this session, and stored."""
-        for version in self._versions:
+        for version in self.versions:
             for _, job, fact in self._stored(version.checksum):
+                if job.is_benchmark:  # of what was measured by then, the journal tells
+                    continue
                 self._facts.setdefault((version.checksum, id(job)), []).append(fact)
 
     def _stored(self, version: str) -> Iterator[tuple[ProfileInfo, Job, ProfileSummary]]:
@@ -283,6 +320,9 @@ class Rounds:
             for key, job in self.jobs.items():
                 rounds = len(self._facts.get((version, key), ()))
                 if rounds < ROUNDS or rounds_of(job) < ROUNDS:
+                    continue
+                # The k-th value of a benchmark is of the k-th round: what has left does not come back.
+                if job.is_benchmark and min(rounds, len(self._facts.get((before, key), ()))) < self._round:
                     continue
                 found = self._judged(version, job)
                 verdict = None if found is None else found.verdict

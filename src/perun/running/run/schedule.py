@@ -98,6 +98,8 @@ def described(job: Job) -> str:
 
 def rounds_of(job: Job) -> int:
     """How many rounds the runs of a job are spread over: one of a collector that records a single run."""
+    if job.is_benchmark:
+        return ROUNDS
     return min(getattr(job.collector.params, "repeat", 1), ROUNDS)
 
 
@@ -248,18 +250,28 @@ def choose_ancestors(
     return list(walking.since(repo, iter(choose(repo, revisions, True)), since))[::every]
 
 
-def measured_before(repo: Repository, version: MinorVersion, jobs: Sequence[Job]) -> MinorVersion | None:
+def measured_before(
+    repo: Repository, version: MinorVersion, jobs: Sequence[Job], suites: Container[tuple[str, str]] = ()
+) -> MinorVersion | None:
     """The nearest ancestor that has a profile of one of the jobs that are measured in rounds, a pending one
-    included; None if there is none."""
+    included; None if there is none.
+
+    :param suites: collector and command of benchmarks that are measured, whatever their names.
+    """
     wanted = {configuration_of(job) for job in jobs if rounds_of(job) > 1}
-    if not wanted:
+    if not (wanted or suites):
         return None
-    infos = [info for info in repo.store.pending.list() if info.configuration in wanted]
+
+    def is_wanted(info: ProfileInfo) -> bool:
+        own = info.configuration
+        return own in wanted or (own.collector, own.cmd) in suites
+
+    infos = [info for info in repo.store.pending.list() if is_wanted(info)]
     origins = {str(lookup.head(repo, info).get("origin") or "") for info in infos}
     indexes = repo.store.indexes
     for one in walking.ancestors(repo, version.checksum, baseline.MOST_VERSIONS):
         own = lookup.registered(repo, one.checksum) if indexes.has(one.checksum) else ()
-        if one.checksum in origins or any(info.configuration in wanted for info in own):
+        if one.checksum in origins or any(map(is_wanted, own)):
             return one
     return None
 

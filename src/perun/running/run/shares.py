@@ -45,10 +45,15 @@ class VersionsAhead:
         self._places = places
         self._first: dict[str, VersionStarted | VersionSkipped] = {}
 
-    def folder(self, version: MinorVersion) -> Path | None:
-        """Where the version is, ready to be measured; None where that fails."""
+    def ready(self, version: MinorVersion) -> VersionStarted | VersionSkipped:
+        """Enter the version before its turn."""
         entered = self._places.enter(VersionSlot(version, ()))
         self._first.setdefault(version.checksum, entered)
+        return entered
+
+    def folder(self, version: MinorVersion) -> Path | None:
+        """Where the version is, ready to be measured; None where that fails."""
+        entered = self.ready(version)
         return entered.measured_in if isinstance(entered, VersionStarted) else None
 
     def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
@@ -107,7 +112,7 @@ def looked(
 
     pairs = []
     for key, job in jobs.items():
-        if rounds_of(job) > 1 and alike[configuration_of(job)] == 1:
+        if rounds_of(job) > 1 and not job.is_benchmark and alike[configuration_of(job)] == 1:
             own = [version for version in versions if (version.checksum, key) in tasks]
             pairs += [(key, one) for one in _same_programs(repo, own, job, folder)]
     found = {

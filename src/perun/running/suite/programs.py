@@ -19,6 +19,7 @@ from perun.core.leftovers import remove_folder
 from perun.core.process.command import exit_status
 from perun.core.process.execution import Execution
 from perun.core.process.layout import copy_anew, padding
+from perun.harness._common import one_walk
 from perun.plugin.api import Report, Run, silent
 from perun.plugin.loading import errors_of
 from perun.plugin.suites import (
@@ -49,8 +50,8 @@ Seconds = Callable[[], float]
 class SuiteOptions:
     """Which benchmarks are measured.
 
-    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: shell patterns, of
-        which a name with its parameters, or without, matches one; none for all.
+    :ivar harness: the name of one; empty for all that the project has. :ivar patterns: names, or shell
+        patterns, of which a name with its parameters, or without, is one; none for all.
     :ivar seconds: that the samples of one benchmark take in a round at most, see :meth:`sampled`.
     """
 
@@ -68,7 +69,9 @@ class SuiteOptions:
     def wants(self, benchmark: NamedBenchmark) -> bool:
         """Whether the benchmark is measured."""
         names = {str(benchmark), benchmark.name}
-        return not self.patterns or any(fnmatchcase(name, one) for name in names for one in self.patterns)
+        return not self.patterns or any(
+            name == one or fnmatchcase(name, one) for name in names for one in self.patterns
+        )
 
 
 def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginConfig]:
@@ -83,17 +86,35 @@ def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginCo
         named = [unit for unit in configured if unit.name == wanted.replace("-", "_")]
         return named or [make_unit(repo, "harness", wanted, {}, "--harness")]
     names = repo.registry.names("harness")
-    found = configured or [
-        make_unit(repo, "harness", name, {}, name)
-        for name in names
-        if repo.registry.get("harness", name).detect(folder)
-    ]
+    found = configured or [make_unit(repo, "harness", name, {}, name) for name in detected(repo, folder)]
     if not found:
         raise UsageError(
             f"no benchmarks are found in {folder.name}: they would be those of {', '.join(names)}",
             f"name the harness with --harness, or set it up: perun config set {_KEY} '[NAME]'",
         )
     return found
+
+
+def once(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Tells each note once: what is odd about a project is so in each of its versions."""
+    told: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            note(text)
+
+    return tell
+
+
+def detected(repo: Repository, folder: Path) -> dict[str, int]:
+    """The harnesses that find benchmarks in the folder, with the number of files that define them."""
+    with one_walk():
+        found = {
+            name: len(repo.registry.get("harness", name).detect(folder))
+            for name in repo.registry.names("harness")
+        }
+    return {name: files for name, files in found.items() if files}
 
 
 class Suite:

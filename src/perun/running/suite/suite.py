@@ -13,10 +13,8 @@ from perun.core.errors import PerunError, Terminated, UsageError
 from perun.core.wording import plural
 from perun.history.check.report import Comparison, MethodResult
 from perun.measurement.comparable import drifted
-from perun.measurement.series import EXACT, Metric
+from perun.measurement.series import Metric
 from perun.plugin.api import Report, quiet, silent
-from perun.plugin.params import to_mapping
-from perun.plugin.suites import BenchmarkValue, profiles_of
 from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
@@ -37,14 +35,14 @@ from perun.running.compare.compare import (
 from perun.running.compare.decide import ARMS, BASE, HEAD
 from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, Folders, prepared
 from perun.running.compare.trial import requests
-from perun.running.run.collecting import complete, describe_machine
-from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses
-from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, run
+from perun.running.run.benchmarks import profiles_of
+from perun.running.run.collecting import describe_machine
+from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses, once
+from perun.running.suite.trial import BenchmarkTrial, SuiteTrial, is_usual, run
 
 LEAST_BUDGET: Final = 60.0
 EACH: Final = 3.0
 """Seconds of each benchmark of a suite, where the user gives none for all of them together."""
-_OF_MEMORY: Final = ("allocated", "allocations")
 _SHOWN: Final = 8
 """Names that a note lists at most."""
 
@@ -81,7 +79,7 @@ def compare(
                 suite = Suite(repo, unit, rng, wanted.seconds, own)
                 session = _Session(repo, planned, options, wanted, suite, scratch, rng)
                 try:
-                    ready.append((session, session.built(folders, report, note)))
+                    ready.append((session, session.built(folders, report, once(note))))
                 except PerunError as problem:
                     if len(units) == 1:
                         raise
@@ -181,7 +179,7 @@ class _Session:
         report(f"{self.suite.command}: finding how many iterations", 0, 0)
         found = run(
             self.suite, builds, self._wanted.wants, self._options.rules, budget, self._options.most_pairs,
-            self._wants, progress, self._rng,
+            self._wants, progress, self._rng, mirrored=self._options.order == "abba",
         )  # fmt: skip
         case = self._case()
         if not any(one.rounds for one in found.trials) and found.interruption is None:
@@ -217,12 +215,13 @@ class _Session:
         return comparison, found.interruption
 
     def _wants(self, metric: Metric) -> bool:
-        """Times and counts, those of memory also where they vary; or what the user names."""
+        """As of :func:`is_usual`, or what the user names."""
         names = self._options.metrics
         if names == CompareOptions.metrics:
-            is_time = metric.type == "time" and not metric.subtype
-            return is_time or metric.type in EXACT or metric.subtype in _OF_MEMORY
-        return any(name in (metric.type, metric.subtype, f"{metric.type}:{metric.subtype}") for name in names)
+            return is_usual(metric)
+        own = {metric.type, metric.subtype, f"{metric.type}:{metric.subtype}"}
+        own |= {"wall"} if metric.type == "time" else set()
+        return not own.isdisjoint(names)
 
     def _case(self, one: BenchmarkTrial | None = None) -> CompareCase:
         name, parameters = one.benchmark if one else ("", "")
@@ -230,24 +229,13 @@ class _Session:
         return CompareCase(Job(self.suite.command, name, parameters, unit), ())
 
     def _made(self, one: BenchmarkTrial, state: Mapping[str, Any]) -> dict[str, list[Profile]]:
-        return {side.name: list(self._profiles(one, side.name, state)) for side in self._plan.sides}
-
-    def _profiles(self, one: BenchmarkTrial, side: str, state: Mapping[str, Any]) -> Iterator[Profile]:
-        """What was measured of one benchmark of a side: a profile of each type, that of times the last."""
         job = self._case(one).job
-        readings = one.trial.readings(side)
-        values = [
-            BenchmarkValue(
-                *(metric.type, metric.subtype, metric.unit),
-                tuple(reading.values[metric] for reading in readings),
-                metric.larger_is_better,
-                metric.exact,
-            )
-            for metric in one.trial.series
-        ]
-        params = {**to_mapping(self.suite.params), "iterations": one.iterations}
-        for profile in profiles_of(self.suite.name, job.cmd, one.benchmark, values, params):
-            yield complete(profile, job, state)
+        made: dict[str, list[Profile]] = {}
+        for side in self._plan.sides:
+            rounds = [reading.values for reading in one.trial.readings(side.name)]
+            common = [{metric: values[metric] for metric in one.trial.series} for values in rounds]
+            made[side.name] = profiles_of(job, one.iterations, common, state)
+        return made
 
 
 def _only_in_one(found: SuiteTrial) -> Iterator[DegradationInfo]:

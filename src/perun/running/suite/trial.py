@@ -11,8 +11,8 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from statistics import median
+from typing import Final
 
 import numpy as np
 
@@ -27,10 +27,10 @@ from perun.profile.amounts import readable
 from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, decide
 from perun.running.compare.instruments import BudgetSpent, Reading
 from perun.running.compare.trial import Trial, undecided
+from perun.running.run.benchmarks import metric
 from perun.running.suite.programs import Suite, SuiteBuild
 
-_metric = lru_cache(maxsize=4096)(Metric)
-"""A metric, that of each round the same object: there are three of each round of each benchmark."""
+_OF_MEMORY: Final = ("allocated", "allocations")
 
 
 @dataclass
@@ -61,21 +61,31 @@ class BenchmarkTrial:
 
     def add(self, arms: Mapping[str, BenchmarkRound], wants: Callable[[Metric], bool]) -> None:
         """Another round."""
-        pair = {arm: Reading(self._values(arms[arm], wants)) for arm in ARMS}
+        pair = {arm: Reading(values_of(self.benchmark, arms[arm], wants)) for arm in ARMS}
         found = set.intersection(*(set(reading.values) for reading in pair.values()))
         self.common = self.common & found if self.rounds else found
         self.trial.pairs.append(pair)
         if not self.common:
             self.failure = "it has no value that all of its rounds gave"
 
-    def _values(self, round: BenchmarkRound, wants: Callable[[Metric], bool]) -> dict[Metric, float]:
-        name, found = str(self.benchmark), {}
-        for one in round.values:
-            kind = one.stored_type
-            metric = _metric(name, kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
-            if wants(metric):
-                found[metric] = median(one.samples)
-        return found
+
+def values_of(
+    benchmark: NamedBenchmark, round: BenchmarkRound, wants: Callable[[Metric], bool]
+) -> dict[Metric, float]:
+    """What a round says of a benchmark: the median of its samples, of each metric that is wanted."""
+    found = {}
+    for one in round.values:
+        kind = one.stored_type
+        own = metric(str(benchmark), kind, one.subtype, one.unit, kind in EXACT, one.larger_is_better)
+        if wants(own):
+            found[own] = median(one.samples)
+    return found
+
+
+def is_usual(metric: Metric) -> bool:
+    """Whether it is judged where nobody names metrics: times and counts, of memory also where they vary."""
+    is_time = metric.type == "time" and not metric.subtype
+    return is_time or metric.type in EXACT or metric.subtype in _OF_MEMORY
 
 
 @dataclass
@@ -114,11 +124,14 @@ def run(
     progress: Progress,
     rng: random.Random,
     clock: Callable[[], float] = time.monotonic,
+    *,
+    mirrored: bool = False,
 ) -> SuiteTrial:
     """Measure the benchmarks that both sides have in rounds.
 
     :param builds: of each of the arms. :param most: rounds at which each ends.
-    :param wants: whether a metric is judged.
+    :param wants: whether a metric is judged. :param mirrored: the order of the arms is that of the round
+        before in reverse; else it is random.
     :raises PerunError: names the side of which no benchmark can be run.
     """
     base, head = builds[BASE].programs, builds[HEAD].programs
@@ -129,7 +142,7 @@ def run(
         tuple(one for one in base if one not in head and chosen(one)),
     )
     begun = clock()
-    runner = _Runner(trial, builds, lambda: begun + budget - clock(), rng)
+    runner = _Runner(trial, builds, lambda: begun + budget - clock(), rng, mirrored)
     looks = InterimPlan(most)
     try:
         runner.measure(trial.trials, wants, counted=False)
@@ -202,8 +215,10 @@ class _Runner:
         builds: Mapping[str, SuiteBuild],
         left: Callable[[], float],
         rng: random.Random,
+        mirrored: bool,
     ) -> None:
         self._trial = trial
+        self._mirrored = mirrored
         self._builds = builds
         self._left = left
         self._rng = rng
@@ -223,7 +238,12 @@ class _Runner:
         for group in groups:
             if self._left() <= 0:
                 raise BudgetSpent
-            arms = [BASE, *self._rng.sample(ARMS[1:], 2)] if not counted else self._rng.sample(ARMS, 3)
+            if not counted:
+                arms = [BASE, *self._rng.sample(ARMS[1:], 2)]
+            elif self._mirrored:
+                arms = list(ARMS[:: -1 if self._trial.rounds % 2 else 1])
+            else:
+                arms = self._rng.sample(ARMS, len(ARMS))
             found = {arm: self._arm(arm, [one for one in group if not one.failure]) for arm in arms}
             for one in group:
                 if not one.failure and counted:

@@ -36,8 +36,9 @@ def metric_of(key: SeriesKey) -> str:
 
 
 def is_whole(key: SeriesKey) -> bool:
-    """Whether it is of the whole program, and not of a function of it."""
-    return _place(key) in (key.configuration.cmd, text_of(key.configuration))
+    """Whether it is of the whole program or benchmark, and not of a function of it."""
+    own = key.configuration
+    return _place(key) in (own.cmd, text_of(own), own.benchmark)
 
 
 def title_of(key: SeriesKey) -> str:

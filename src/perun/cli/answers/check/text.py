@@ -130,6 +130,8 @@ class ExplainHint:
             return "" if self._undecided else self._deciding(comparison, version)
         if not (is_worse(change.result) or is_better(change.result)):
             return ""
+        if comparison.target.configuration.benchmark:
+            return ""  # no collector runs it alone
         versions = [word for name in names for word in ("-m", name)]
         collector = ["trace" if _only_waits(change, comparison) else "instructions"]
         if _is_python(comparison.target.head.cmd):
