@@ -53,7 +53,7 @@ metric = lru_cache(maxsize=4096)(Metric)
 """A metric, that of each round the same object: there are thousands of rounds."""
 
 
-class Reading(NamedTuple):
+class VisitReading(NamedTuple):
     """What one visit measured of a benchmark: operations of a sample, each metric, the seconds it took."""
 
     iterations: int
@@ -102,7 +102,7 @@ class SuiteVersions(Protocol):
         iterations: Mapping[int, int],
         report: Report,
         note: Callable[[str], None],
-    ) -> Mapping[int, Reading | PerunError]:
+    ) -> Mapping[int, VisitReading | PerunError]:
         """Measure benchmarks of the version once, each as often as it says, or as it finds out.
 
         :param iterations: by identity of the job. :return: the same way, why not where one failed.
@@ -162,7 +162,7 @@ class Benchmarks:
         self._template = template
         self.is_listed = False
         self._iterations: dict[int, int] = {}
-        self._readings: dict[tuple[str, int], list[Reading]] = {}
+        self._readings: dict[tuple[str, int], list[VisitReading]] = {}
         self._state = {**describe_machine(repo), **speed_now()}
         self._speed = Speed()
         self._is_resumed = False
@@ -224,7 +224,7 @@ class Benchmarks:
         for number, iterations, seconds, values in journal.readings:
             version, job = tasks[number]
             found = {metric(*name): value for *name, value in values}
-            self._take(version, job, Reading(iterations, found, seconds))
+            self._take(version, job, VisitReading(iterations, found, seconds))
         self._expect()
 
     def _expect(self) -> None:
@@ -255,7 +255,7 @@ class Benchmarks:
         self._told.update(new)
         return SuiteVisit(seconds, failures, new)
 
-    def _take(self, version: str, job: Job, one: Reading) -> None:
+    def _take(self, version: str, job: Job, one: VisitReading) -> None:
         readings = self._readings.setdefault((version, id(job)), [])
         readings.append(one)
         self._iterations.setdefault(id(job), one.iterations)

@@ -17,7 +17,7 @@ from perun.repository.copies import scratch_folder
 from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import Repository
 from perun.running.compare.decide import ARMS
-from perun.running.run.benchmarks import Reading
+from perun.running.run.benchmarks import VisitReading
 from perun.running.run.events import JobFailure, VersionStarted
 from perun.running.run.matrix import BatchOptions
 from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses
@@ -117,9 +117,9 @@ class Suites:
         iterations: Mapping[int, int],
         report: Report,
         note: Callable[[str], None],
-    ) -> Mapping[int, Reading | PerunError]:
+    ) -> Mapping[int, VisitReading | PerunError]:
         """As of the contract. Before the first time a benchmark runs once more, which is not counted."""
-        found: dict[int, Reading | PerunError] = {}
+        found: dict[int, VisitReading | PerunError] = {}
         groups: list[tuple[str, list[Job]]] = []
         for name, suite in self._suites.items():
             own = [job for job in jobs if job.collector.name == name]
@@ -154,11 +154,11 @@ class Suites:
         jobs: Sequence[Job],
         iterations: Mapping[int, int],
         note: Callable[[str], None],
-    ) -> dict[int, Reading | PerunError]:
+    ) -> dict[int, VisitReading | PerunError]:
         """What one process says of benchmarks of one program."""
         names = {id(job): NamedBenchmark(job.args, job.workload) for job in jobs}
         wanted = {names[id(job)]: iterations.get(id(job), 0) for job in jobs}
-        version, failed = entered.version.checksum, dict[int, Reading | PerunError]()
+        version, failed = entered.version.checksum, dict[int, VisitReading | PerunError]()
 
         def run(own: Mapping[NamedBenchmark, int]) -> dict[NamedBenchmark, BenchmarkRound]:
             try:
@@ -185,7 +185,9 @@ class Suites:
             if key in failed:
                 continue
             values = values_of(name, given[name], is_usual)
-            failed[key] = Reading(wanted[name], values, seconds) if values else JobFailed(f"{name}: no time")
+            failed[key] = (
+                VisitReading(wanted[name], values, seconds) if values else JobFailed(f"{name}: no time")
+            )
         return failed
 
     def _of(
