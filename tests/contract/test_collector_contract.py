@@ -121,7 +121,7 @@ def test_describes_itself(collector: Any) -> None:
 
 def test_constants_of_the_manual(collector: Any) -> None:
     module = importlib.import_module(f"perun.collect.{collector.name}")
-    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed", "bound", "island")
+    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed", "bound", "island", "sample")
     assert module.COLLECTOR_DEFAULT_UNITS
 
 

@@ -33,13 +33,13 @@ def test_the_format_is_guessed(path: Path) -> None:
 def test_pprof_of_go(read: Reader) -> None:
     (cpu,) = read.corpus("pprof", "go-cpu.pb.gz")
     assert cpu.profile["header"]["cmd"] == "x.test"
-    assert cpu.profile["header"]["units"]["sampled"] == "ns"
+    assert cpu.profile["header"]["units"]["sample"] == "ns"
     assert sum(stacks(cpu.profile).values()) == 1_500_000_000  # as `go tool pprof -top` says
     assert sum(stacks(cpu.profile, "samples").values()) == 150
     assert cpu.moment is not None
     assert read.corpus("pprof", "go-cpu.pb")[0].profile["resources"] == cpu.profile["resources"]
     (heap,) = read.corpus("pprof", "go-heap.pb")
-    assert set(heap.profile["header"]["units"]) >= {"sampled (alloc_space)", "sampled (inuse_objects)"}
+    assert set(heap.profile["header"]["units"]) >= {"sample (alloc_space)", "sample (inuse_objects)"}
     assert heap.profile["collector_info"]["name"] != cpu.profile["collector_info"]["name"]
 
 
@@ -160,7 +160,7 @@ def test_folded_stacks(read: Reader) -> None:
     (found,) = read.corpus("folded", "plain.folded")
     assert stacks(found.profile) == {"main;work;inner": 3, "main;work": 2.5, "main": 1}
     (timed,) = read("folded", "a;b (c.py:3) 5\nwrong\n", unit="us")
-    assert timed.profile["header"]["units"]["sampled"] == "us"
+    assert timed.profile["header"]["units"]["sample"] == "us"
     assert read.notes == ["1 lines of given are no stack with a number, and are left out"]
 
 
@@ -175,7 +175,7 @@ def test_inclusive_sums_count_recursion_once(read: Reader) -> None:
 
 def test_speedscope(read: Reader) -> None:
     (found,) = read.corpus("speedscope", "evented.json")
-    assert found.profile["header"]["units"]["sampled"] == "ms"
+    assert found.profile["header"]["units"]["sample"] == "ms"
     assert stacks(found.profile) == {"one;main": 5, "one;main;work": 5, "two;main": 1, "two;main;work": 2}
     (py,) = read.corpus("speedscope", "pyspy.json")
     assert "<module>;outer;inner" in stacks(py.profile)

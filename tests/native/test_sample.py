@@ -41,7 +41,7 @@ class Sampled:
         self.traces: list[tuple[list[str], int]] = []
         self.threads: Counter[str] = Counter()
         for _, resource in profile.all_resources():
-            if resource["subtype"] == "exclusive":
+            if "trace" in resource and resource["subtype"] == "cpu":
                 names = [frame["function"] for frame in resource["trace"]]
                 self.own[names[0]] += resource["samples"]
                 self.threads[resource["thread"]] += resource["samples"]

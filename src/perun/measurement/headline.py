@@ -17,7 +17,7 @@ from perun.profile import session as sessions
 from perun.profile.amounts import UnitOf, common_unit, is_size, larger_is_better, units
 from perun.profile.changes import of_function
 from perun.profile.format.grouping import ResourceGroup
-from perun.profile.sampled import SAMPLED
+from perun.profile.sampled import CPU, SAMPLED
 from perun.profile.uid import flatten, location, shown_subtype
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ _CHOICES: Final = (
     _Choice("time", "real", "real time", Kind.TIMED),
     _Choice("memory", "peak", "peak memory", Kind.COUNTED),
     _Choice("instructions", "inclusive", "instructions", Kind.COUNTED),
-    _Choice("sample", "inclusive", "CPU time", Kind.TIMED),
 )
 """Where several series of one program fit, the largest is that of the program: a function has no more."""
 
@@ -182,7 +181,8 @@ def _total_of_samples(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chos
         uid = group.constants.get("uid")
         if kind == SAMPLED and isinstance(uid, Mapping) and uid.get(SAMPLED) == "total":
             timed = Kind.PRINTED if is_size(unit_of(kind, subtype)) else Kind.TIMED
-            return _Chosen(subtype, location(_uid(group), subtype), timed, [group], False)
+            name = "CPU time" if subtype == CPU else subtype
+            return _Chosen(name, location(_uid(group), subtype), timed, [group], False)
     return None
 
 

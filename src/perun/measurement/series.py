@@ -38,7 +38,6 @@ CALLS: Final = "calls"
 TOTAL: Final = "total"
 PARTS_OF_CPU: Final = ("user", "sys")
 INSTRUCTIONS: Final = "instructions"
-SAMPLE: Final = "sample"
 EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
 """Types and subtypes of what is counted rather than timed: a run like the last one counts the same."""
 _SUMS_OF_MEMORY: Final = frozenset({"allocated", "allocations", "peak", "leaked", "temporary", "lost"})
@@ -267,7 +266,7 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
         if metric.type == INSTRUCTIONS:
             yield Series(metric, _sums(values, found.runs), absent=found.absent, whole=instructions)
             continue
-        if metric.type in (SAMPLE, SAMPLED) or (metric.type == "memory" and not summed_up):
+        if metric.type == SAMPLED or (metric.type == "memory" and not summed_up):
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
         of_calls = metric.type == _OF_CALLS and metric.subtype in PLAIN_SUBTYPES

@@ -1,6 +1,6 @@
 """Profiles of sampled call stacks: what each stack took, and each function with all that it called.
 
-A resource of the type `sampled` with a trace stands for what the innermost function of that stack took
+A resource of the type `sample` with a trace stands for what the innermost function of that stack took
 itself, its `amount`; its subtype says what was sampled, e.g. `cpu`. What a recording sampled besides stands
 in columns of that name. A resource without a trace sums up a function with all that it called, and the one
 whose uid ends with `total` the whole recording. Each number is one of a recording: how it varies is seen over
@@ -17,8 +17,10 @@ from perun.core.errors import ProfileError
 from perun.profile.calls import Frame
 from perun.profile.format.core import Profile
 
-SAMPLED: Final = "sampled"
+SAMPLED: Final = "sample"
 """Type of the profile and its resources."""
+CPU: Final = "cpu"
+"""Subtype of what is sampled by the time of the processor."""
 IMPORTED: Final = "imported"
 """Region of a profile that tells where it was imported from: the format, the name of the file, and whether it
 has means only."""

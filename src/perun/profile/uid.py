@@ -45,7 +45,7 @@ def shown_subtype(uid: str, kind: str, subtype: str) -> str:
 
     :param kind: the type of the resource.
     """
-    if subtype in PLAIN_SUBTYPES or kind in ("instructions", "sample"):
+    if subtype in PLAIN_SUBTYPES or kind == "instructions" or (kind, subtype) == ("sample", "cpu"):
         return ""  # the uid of a function with all that it calls ends with `inclusive`
     return "" if kind == "memory" and uid.endswith(subtype) else subtype
 

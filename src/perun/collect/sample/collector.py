@@ -25,13 +25,14 @@ from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 from perun.profile.incomplete import Incomplete
+from perun.profile.sampled import CPU, SAMPLED
 
-COLLECTOR_TYPE: Final = "mixed"
-COLLECTOR_DEFAULT_UNITS: Final = {"sample": "s"}
+COLLECTOR_TYPE: Final = SAMPLED
+COLLECTOR_DEFAULT_UNITS: Final = {SAMPLED: "s"}
 SAMPLER: Final = Path(__file__).with_name("perun_sample")
 """Made of `native/`, which the build puts beside this module."""
-TYPE, EXCLUSIVE, INCLUSIVE, WAITING, TOTAL = "sample", "exclusive", "inclusive", "waiting", "total"
-"""The type of the resources, their subtypes, and what the uid of the whole program ends with."""
+WAITING: Final = "waiting"
+"""Subtype of what threads waited, in real time."""
 OTHER_CALLERS: Final = "(other callers)"
 """Stands for the callers of stacks that are too many to be told apart."""
 STACKS: Final = ("auto", "copies", "frame-pointers")
@@ -288,8 +289,8 @@ def resources(sums: Sums, program: str) -> Iterator[dict[str, Any]]:
 
     :param program: its name, which the whole goes by.
     """
-    yield _resource({"source": program, TYPE: TOTAL}, INCLUSIVE, sums.total)
-    for subtype, traces in ((EXCLUSIVE, sums.traces), (WAITING, sums.waits)):
+    yield _resource({"source": program, SAMPLED: "total"}, CPU, sums.total)
+    for subtype, traces in ((CPU, sums.traces), (WAITING, sums.waits)):
         for (thread, trace), amount in _fitting(traces):
             uid = {key: value for key, value in _record(trace[0]).items() if key in ("source", "function")}
             frames = [_record(frame) for frame in trace]
@@ -298,12 +299,12 @@ def resources(sums: Sums, program: str) -> Iterator[dict[str, Any]]:
         sums.inclusive.items(), key=lambda one: (-one[1].nanoseconds, one[0])
     ):
         place = {"source": source} if source else {}
-        yield _resource({**place, "function": function, TYPE: INCLUSIVE}, INCLUSIVE, amount)
+        yield _resource({**place, "function": function, SAMPLED: "inclusive"}, CPU, amount)
 
 
 def _resource(uid: dict[str, str], subtype: str, amount: SampledAmount) -> dict[str, Any]:
     seconds = round(amount.nanoseconds / _SECOND, 6)
-    return {"type": TYPE, "subtype": subtype, "uid": uid, "amount": seconds, "samples": amount.samples}
+    return {"type": SAMPLED, "subtype": subtype, "uid": uid, "amount": seconds, "samples": amount.samples}
 
 
 def _record(frame: SampledFrame) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from perun.plugin.params import nearest
 from perun.profile.factory import Profile
 from perun.profile.memory import SIZES, is_summary
 from perun.profile.query import all_numerical_resource_fields_of
+from perun.profile.sampled import SAMPLED
 from perun.profile.table import DictionaryColumn, MixedColumn, NumberColumn, assembled, table_of
 from perun.view._common import Codes, Floats, np
 
@@ -174,8 +175,10 @@ def _counts_again(constants: Mapping[str, Any]) -> bool:
     samples they are those of a function with all that it calls, and of the whole program.
     """
     uid = constants.get("uid")
-    sums_up = isinstance(uid, Mapping) and not uid.keys().isdisjoint(("instructions", "sample"))
-    return (sums_up and constants.get("subtype") == "inclusive") or is_summary(constants)
+    if not isinstance(uid, Mapping):
+        return is_summary(constants)
+    inclusive = "instructions" in uid and constants.get("subtype") == "inclusive"
+    return inclusive or SAMPLED in uid or is_summary(constants)
 
 
 def _unit(known: Mapping[str, str], constants: Mapping[str, Any], type_: str) -> str:
