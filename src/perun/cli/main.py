@@ -55,6 +55,7 @@ COMMANDS = {
         "perun.cli.commands.compare:compare",
         "Measure two versions side by side, and say what changed.",
     ),
+    "ci": ("perun.cli.commands.ci:ci", "Gate merge requests: measure in one job, tell in another."),
     "bisect": (
         "perun.cli.commands.bisect:bisect",
         "Find the version that changed what a program costs.",
