@@ -36,7 +36,7 @@ demo: $(VENV)/.installed  ## Measure the history of a small C++ project, find wh
 test: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium  ## Lint, and run all tests but the slow ones
 	@$(call checks,-m "not slow")
 
-test-all: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64 $(VENV)/.servers $(VENV)/.harnesses build/harnesses/.made  ## As test, with the slow ones
+test-all: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-test $(VENV)/.chromium $(VENV)/.arm64 $(VENV)/.servers $(VENV)/.harnesses $(VENV)/.linters build/harnesses/.made  ## As test, with the slow ones
 	@$(call checks,--fresh-processes --hypothesis-profile=thorough)
 
 test-pythons: $(VENV)/.installed-dev  ## Run the unit tests with every Python of this machine, 3.11 to 3.14
@@ -164,7 +164,7 @@ $(VENV)/.builds-with: FORCE | $(VENV)/.made $(if $(filter test test-all bench,$(
 
 # Some tests open pages in a real browser, others trace functions or count instructions. Where what that needs cannot be
 # installed they are skipped.
-$(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64 $(VENV)/.servers $(VENV)/.harnesses: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
+$(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64 $(VENV)/.servers $(VENV)/.harnesses $(VENV)/.linters: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
 	@tools/install_tools.sh $*
 	@touch $@
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from perun.fuzz.results import Confirmation, Point, Program, Result, Rule, Seed
 from perun.running.doctor import Finding as Found
+from perun.sharing.gate import Gate as Gate
 
 FILE: Final = Path(__file__).with_name("schemas") / "perun.answers.schema.json"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # See that programs are there that some tests need; install Debian's where that may be.
 #
-# Usage: tools/install_tools.sh chromium|tracers|strange|arm64|servers|harnesses
+# Usage: tools/install_tools.sh chromium|tracers|strange|arm64|servers|harnesses|linters
 # Never fails: without them these tests are skipped, and say so.
 set -euo pipefail
 
@@ -67,13 +67,18 @@ servers)
   packages=(postgresql)
   found() { any_file /usr/lib/postgresql/*/bin/pg_ctl; }
   ;;
+linters)
+  purpose="the tests of the scripts of the action for continuous integration"
+  packages=(shellcheck)
+  found() { any shellcheck; }
+  ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"
   packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
   found() { any aarch64-linux-gnu-gcc && any qemu-aarch64; }
   ;;
 *)
-  echo "usage: $0 chromium|tracers|strange|arm64|servers|harnesses" >&2
+  echo "usage: $0 chromium|tracers|strange|arm64|servers|harnesses|linters" >&2
   exit 2
   ;;
 esac

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import shlex
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 from lxml import etree
-from ruamel.yaml import YAML
 
 from perun.cli.answers.check import FORMATS
 from perun.history.check.report import LEVELS
@@ -296,78 +293,6 @@ def test_descriptions_of_methods(perun: Callable[..., Any], history: Any) -> Non
     (rule,) = data["runs"][0]["tool"]["driver"]["rules"]
     assert rule["id"] == "average_amount_threshold"
     assert rule["shortDescription"]["text"].startswith("Compares the average amounts")
-
-
-def examples(page: str, marker: str) -> tuple[Any, str]:
-    """The example of YAML on the page that begins with the comment `# marker`: parsed, and as text."""
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    (found,) = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if f"# {marker}\n" in block]
-    return YAML(typ="safe").load(found), found
-
-
-@pytest.fixture
-def in_a_pull_request(
-    git_repository, command, environment, tmp_path
-) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Run a script in a clone of a project whose last commit, a merge, makes its program slower."""
-    _, settings = examples("checking.md", "perf/perun.yml")
-    repository = git_repository(commits=1)
-    repository.path.joinpath("perf").mkdir()
-    settings = settings.replace("./my-program", "sh slow.sh").replace("[make]", "['true']")
-    repository.path.joinpath("perf/perun.yml").write_text(settings)
-    repository.path.joinpath("slow.sh").write_text("sleep 0.001\n")
-    repository.git("add", ".")
-    repository.commit("Add a program")
-    repository.git("checkout", "-q", "-b", "feature")
-    repository.path.joinpath("slow.sh").write_text("sleep 0.4\n")
-    repository.git("add", ".")
-    repository.commit("Wait longer")
-    repository.git("checkout", "-q", "main")
-    repository.git("merge", "-q", "--no-ff", "-m", "Merge feature", "feature")
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    tools.joinpath("perun").write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-    tools.joinpath("perun").chmod(0o755)
-    known = {
-        **environment,
-        "PATH": f"{tools}:{environment['PATH']}",
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": repository.git("rev-parse", "HEAD^1"),
-    }
-
-    def run(script: str) -> subprocess.CompletedProcess[str]:
-        quickly = script.replace("perun compare ", "perun compare --max-pairs 10 ")
-        return subprocess.run(
-            ["bash", "-e", "-c", quickly], cwd=repository.path, env=known, capture_output=True, text=True,
-            timeout=600, check=False
-        )  # fmt: skip
-
-    return run
-
-
-def test_the_example_for_github(in_a_pull_request, tmp_path) -> None:
-    workflow, _ = examples("checking.md", ".github/workflows/performance.yml")
-    steps = {step["name"]: step["run"] for step in workflow["jobs"]["check"]["steps"] if "name" in step}
-    done = in_a_pull_request(steps["Measure and compare"])
-    assert done.returncode == 0, done
-    summary = (tmp_path / "summary.md").read_text("utf-8")
-    assert re.match(r"## Performance: \d degradations? \(1 severe\)", summary)
-    (sarif,) = tmp_path.rglob("perf.sarif")
-    validate("sarif", sarif.read_text("utf-8"))
-    done = in_a_pull_request(steps["Gate"])
-    assert done.returncode == 1
-    assert re.search(r"\n\| +Severe Degradation +real ", done.stdout), done
-
-
-@pytest.mark.slow
-def test_the_example_for_gitlab(in_a_pull_request, tmp_path) -> None:
-    pipeline, _ = examples("checking.md", ".gitlab-ci.yml")
-    script = [line for line in pipeline["performance"]["script"] if not line.startswith("pip ")]
-    done = in_a_pull_request("\n".join(script))
-    assert done.returncode == 1, done
-    (report,) = tmp_path.rglob("perf.xml")
-    validate("junit", report.read_text("utf-8"))
-    assert '<failure type="SevereDegradation"' in report.read_text("utf-8")
 
 
 def test_the_page_knows_all_formats_and_levels() -> None:

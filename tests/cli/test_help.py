@@ -181,7 +181,17 @@ WITHOUT_JSON = {
     "export",
     *("init", "config edit", "config reset", "config set", "hooks install", "hooks uninstall", "hooks run"),
     *("hooks work", "tag", "recover", "completion", "utils create", "remote add", "remote remove"),
-    *("web serve", "web build", "stats clean", "stats delete *", "stats sync", "temp delete", "temp sync"),
+    *(
+        "ci run",
+        "ci report",
+        "web serve",
+        "web build",
+        "stats clean",
+        "stats delete *",
+        "stats sync",
+        "temp delete",
+        "temp sync",
+    ),
     *("config", "show", "remote"),  # groups that do something by themselves
     *("show *", "postprocessby *", "collect *", "check"),  # those of plugins: the group has it
 }

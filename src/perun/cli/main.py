@@ -60,6 +60,7 @@ COMMANDS = {
         "Take over results and profiles of other tools.",
     ),
     "export": ("perun.cli.commands.exporting:export", "Write a profile for another tool."),
+    "ci": ("perun.cli.commands.ci:ci", "Gate merge requests: measure in one job, tell in another."),
     "bisect": (
         "perun.cli.commands.bisect:bisect",
         "Find the version that changed what a program costs.",

@@ -298,6 +298,20 @@ def answering(
     writer.report_troubles(session)
 
 
+def write_report(session: Session, name: str, path: Path, report: VersionReport, level: str) -> None:
+    """Write one version to a file, in one of the formats. :param level: of `--fail-on`."""
+    with opened(path) as file:
+        words = ["check", "diff", *(f"{report.version.checksum}^", report.version.checksum)]
+        bases = {one.baseline_version.checksum for one in report.comparisons if one.baseline_version}
+        if len(bases) == 1:
+            words[2] = bases.pop()
+        answer = answer_in(
+            name, Page(file, shlex.join(words), level=level, describe=partial(_description, session))
+        )
+        answer.version(report)
+        answer.end()
+
+
 def _current(session: Session) -> str:
     """The checksum of the current version; empty where there is none."""
     try:

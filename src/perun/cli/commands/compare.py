@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import click
 
-from perun.cli.commands.check import FORMAT, VerdictOptions, answering
+from perun.cli.commands.check import FORMAT, OutputOptions, VerdictOptions, answering
 from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import CommandOptions, with_options_of
@@ -18,6 +18,7 @@ from perun.plugin.params import param
 from perun.plugin.registry import Registry
 from perun.running.compare import compare as verb
 from perun.running.compare import plan as asked
+from perun.running.compare.compare import CompareOutcome
 from perun.running.compare.instruments import FREE
 from perun.running.compare.plan import plan, plan_sides
 from perun.running.suite import suite as suites
@@ -192,10 +193,24 @@ def compare(
     perun compare --benchmark '*Parse*' main   ... to some of them, against main
     """
     session: Session = ctx.obj
+    code, outcome = measured(session, base, head, given, answer.destination)
+    if outcome.interruption is not None:
+        session.note("interrupted: this is the verdict so far; nothing is stored of what was not decided")
+        raise outcome.interruption
+    return code
+
+
+def measured(
+    session: Session,
+    base: str | None,
+    head: str | None,
+    given: CompareMeasuringOptions,
+    destination: OutputOptions,
+) -> tuple[int, CompareOutcome]:
+    """Measure two versions and write the answer; the exit code, and what was found."""
     given = _of_harness(session, given)
     rules = Rules.of(session.repository.config.section("degradation"))
     options = given.over(base, head, rules)
-    destination = answer.destination
     suite = given.suite_options
     planned = (plan_sides if suite else plan)(session.repository, options)
     if planned.note:
@@ -214,7 +229,4 @@ def compare(
             )
         bar.close()
         writer.version(outcome.report)
-    if outcome.interruption is not None:
-        session.note("interrupted: this is the verdict so far; nothing is stored of what was not decided")
-        raise outcome.interruption
-    return writer.code
+    return writer.code, outcome
