@@ -62,7 +62,7 @@ def test_a_native_plugin_in_a_folder(family: str, plugins: Path, write: Write) -
     (plugins / family / "empty").mkdir()
     registry = Registry([plugins])
     names = set(registry.names(family)) - set(Registry().names(family))
-    dashed = family in ("collect", "postprocess", "view")
+    dashed = family in ("collect", "exporter", "importer", "postprocess", "view")
     assert names == {"my-thing" if dashed else "my_thing", "other"}
     plugin = registry.get(family, "my-thing")
     assert plugin is registry.get(family, "my_thing")
