@@ -136,9 +136,12 @@ def test_what_is_stored_says_the_same(suite: Any) -> None:
 def test_each_call_has_an_empty_folder_and_the_output_of_its_program(suite: Any) -> None:
     """Also after calls that left something there, and programs that go on, or write errors."""
     files = {"bench.py": """
-import subprocess, sys
+import os, subprocess, sys
 print("noise", file=sys.stderr)
-subprocess.Popen(["sh", "-c", "sleep 0.2; echo wrong; echo wrong >&2"], start_new_session=True)
+if os.path.exists("read"):
+    os.remove("read")
+goes_on = "while [ -e bench.py ] && [ ! -e read ]; do sleep 0.02; done; echo wrong; echo wrong >&2"
+subprocess.Popen(["sh", "-c", goes_on], start_new_session=True)
 """ + PROGRAM, "costs.json": json.dumps({"parse": 1.0, "sort n=1": 2.0})}  # fmt: skip
     for _ in range(2):
         files["bench.py"] += "# the same\n"
@@ -146,6 +149,7 @@ subprocess.Popen(["sh", "-c", "sleep 0.2; echo wrong; echo wrong >&2"], start_ne
     dirty = """        (ctx.scratch / "inner").mkdir()
         (ctx.scratch / "inner" / "file").write_text("x")
         (ctx.scratch / "file").write_text("x")
+        (program.folder / "read").touch()
         return {names"""
     plugin = suite.path / ".perun/plugins/harness/made.py"
     plugin.write_text(HARNESS.replace("    together = True\n", "").replace("        return {names", dirty))
