@@ -1,4 +1,4 @@
-"""TracedCalls with their times, of the Trace Event Format, as profiles that `perun collect trace` makes.
+"""Calls with their times, of the Trace Event Format, as profiles that `perun collect trace` makes.
 
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r"^\[\d+\] ")
 
 
 class TracedCalls:
-    """TracedCalls of threads, from events that begin and end them."""
+    """Calls of threads, from events that begin and end them."""
 
     def __init__(self) -> None:
         self.resources: list[dict[str, Any]] = []

@@ -18,6 +18,7 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -225,7 +226,7 @@ class ForgeApi:
     def _refusal(self, doing: str, answer: _Response, tries: int) -> ForgeError:
         status, said = answer.status, _said(answer.content)
         if _is_limit(answer):
-            reset = _number(answer.headers.get("x-ratelimit-reset") or answer.headers.get("ratelimit-reset"))
+            reset = _reset(answer)
             until = time.strftime(" until %H:%M UTC", time.gmtime(reset)) if reset else ""
             message = f"cannot {doing}: the rate limit of the API is used up{until}"
             hint = "run the job again after that; a token of an app, or of its own, has a limit of its own"
@@ -269,8 +270,13 @@ def _pause(answer: _Response) -> float | None:
     after = _number(answer.headers.get("retry-after"))
     if after is not None:
         return after
-    reset = _number(answer.headers.get("x-ratelimit-reset") or answer.headers.get("ratelimit-reset"))
+    reset = _reset(answer)
     return max(reset - time.time(), 0) + 1 if reset is not None else PATIENCE
+
+
+def _reset(answer: _Response) -> float | None:
+    """When the rate limit ends, in seconds since 1970; None where the forge does not say so."""
+    return _number(answer.headers.get("x-ratelimit-reset") or answer.headers.get("ratelimit-reset"))
 
 
 def _number(text: str | None) -> float | None:
@@ -308,7 +314,7 @@ class GitHub:
         self._repository = environ.get("GITHUB_REPOSITORY", "")
         self._event_name = environ.get("GITHUB_EVENT_NAME", "")
 
-    @property
+    @cached_property
     def _event(self) -> Mapping[str, Any]:
         path = self._environ.get("GITHUB_EVENT_PATH", "")
         try:
@@ -319,7 +325,7 @@ class GitHub:
             ) from None
         return found if isinstance(found, dict) else {}
 
-    @property
+    @cached_property
     def _api(self) -> ForgeApi:
         token = self._environ.get("PERUN_TOKEN") or self._environ.get("GITHUB_TOKEN")
         if not token:
@@ -333,7 +339,7 @@ class GitHub:
             {
                 "Authorization": f"Bearer {token}",
                 "Accept": "application/vnd.github+json",
-                "X-GitHub-ForgeApi-Version": "2022-11-28",
+                "X-GitHub-Api-Version": "2022-11-28",
             },
             {
                 "token": "env: GITHUB_TOKEN: ${{ github.token }}, and permissions: what it may do",
@@ -465,7 +471,7 @@ class GitLab:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
-    @property
+    @cached_property
     def _api(self) -> ForgeApi:
         token = self._environ.get("PERUN_TOKEN")
         if not token:
