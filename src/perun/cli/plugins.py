@@ -121,6 +121,20 @@ def write_plugins(session: Session, family: str, title: str, formatter: click.He
             formatter.write_dl(rows)
 
 
+def lists_formats(family: str) -> type[click.Command]:
+    """A command that takes the name of a plugin of the family, and lists these in its help."""
+
+    class _ListsFormats(click.Command):
+        def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            """The options, and the plugins with their one line."""
+            super().format_options(ctx, formatter)
+            session = ctx.find_object(Session)
+            if session is not None:
+                write_plugins(session, family, "Formats", formatter)
+
+    return _ListsFormats
+
+
 def command_of(plugin: Any, name: str, runner: Runner) -> click.Command:
     """The command that the parameters of a plugin declare, with a sub-command for each mode if it has any.
 

@@ -38,10 +38,10 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are: `a, b, c and 2 more`."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
+    """The first names, and how many more there are: `a, b, c and 2 more`, or `a; b; c; and 2 more`."""
+    more = f"{between.strip(', ')} and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
 
 
 _AGES = (

@@ -9,7 +9,7 @@ import click
 
 from perun.cli.completing import complete_any
 from perun.cli.options import FILE, minor_option, read_params
-from perun.cli.plugins import write_plugins
+from perun.cli.plugins import lists_formats
 from perun.cli.session import Session
 from perun.core import atomic
 from perun.core.errors import PluginError, UsageError
@@ -18,18 +18,7 @@ from perun.plugin.params import from_mapping
 from perun.running.showing import load_profile
 
 
-class _Export(click.Command):
-    """Lists the formats in its help."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options, and the exporters with their one line."""
-        super().format_options(ctx, formatter)
-        session = ctx.find_object(Session)
-        if session is not None:
-            write_plugins(session, "exporter", "Formats", formatter)
-
-
-@click.command(cls=_Export)
+@click.command(cls=lists_formats("exporter"))
 @click.argument("format")
 @click.argument("profile", shell_complete=complete_any)
 @minor_option()

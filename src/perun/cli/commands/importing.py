@@ -10,7 +10,7 @@ import click
 
 from perun.cli.answers.data import write_json
 from perun.cli.options import Option, json_option, minor_option, read_params
-from perun.cli.plugins import write_plugins
+from perun.cli.plugins import lists_formats
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError
@@ -29,18 +29,7 @@ FORMERLY: Final = {
 _SHOWN: Final = 12
 
 
-class _Import(click.Command):
-    """Lists the formats in its help."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options, and the importers with their one line."""
-        super().format_options(ctx, formatter)
-        session = ctx.find_object(Session)
-        if session is not None:
-            write_plugins(session, "importer", "Formats", formatter)
-
-
-@click.command(cls=_Import)
+@click.command(cls=lists_formats("importer"))
 @click.argument("words", nargs=-1, required=True, metavar="[FORMAT] FILE...|-")
 @minor_option("Register in this version; HEAD by default.", formerly=["--minor-version"])
 @click.option(

@@ -25,7 +25,7 @@ from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 from perun.profile.incomplete import Incomplete
-from perun.profile.sampled import CPU, SAMPLED
+from perun.profile.sampled import CPU, OTHER, SAMPLED
 
 COLLECTOR_TYPE: Final = SAMPLED
 COLLECTOR_DEFAULT_UNITS: Final = {SAMPLED: "s"}
@@ -33,8 +33,6 @@ SAMPLER: Final = Path(__file__).with_name("perun_sample")
 """Made of `native/`, which the build puts beside this module."""
 WAITING: Final = "waiting"
 """Subtype of what threads waited, in real time."""
-OTHER_CALLERS: Final = "(other callers)"
-"""Stands for the callers of stacks that are too many to be told apart."""
 STACKS: Final = ("auto", "copies", "frame-pointers")
 COPIED: Final = 16384
 """Bytes of each copy of a stack."""
@@ -255,12 +253,11 @@ class Sums:
         self.total = NOTHING
         self.whole = 0
         self.broken: Counter[str] = Counter()
-        weighed = self.weighed
+        # What samples stand for is known better from all that was used: as shares of that they are true.
+        scale = (cpu_of(recording, kernel=kernel) or self.weighed) / max(self.weighed, 1)
         for (stack, thread), sampled in recording.amounts.items():
             trace, is_whole = named.trace(stack)
-            # What samples stand for is known better from all that was used: as shares of that they are true.
-            part = sampled.nanoseconds / max(weighed, 1)
-            amount = sampled._replace(nanoseconds=part * (cpu_of(recording, kernel=kernel) or weighed))
+            amount = sampled._replace(nanoseconds=sampled.nanoseconds * scale)
             self.total += amount
             self.whole += amount.samples * is_whole
             if not is_whole:
@@ -329,7 +326,7 @@ def _fitting(
         if room > 0:
             yield key, amount
         else:
-            shown = thread, (trace[0], SampledFrame(NATIVE, OTHER_CALLERS))
+            shown = thread, (trace[0], SampledFrame(NATIVE, OTHER.name))
             cut[shown] = cut.get(shown, NOTHING) + amount
     yield from cut.items()
 

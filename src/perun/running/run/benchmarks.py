@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from perun.core.errors import PerunError
 from perun.core.process.programs import Speed, speed_now
-from perun.core.wording import plural
+from perun.core.wording import listed, plural
 from perun.history import baseline
 from perun.measurement.series import Metric
 from perun.plugin import suites
@@ -335,10 +335,9 @@ def _not_everywhere(of_version: Mapping[str, Sequence[Job]]) -> Iterator[str]:
     counts: dict[str, int] = {}
     for jobs in of_version.values():
         for job in jobs:
-            name = f"{job.args} {job.workload}".rstrip()
+            name = str(NamedBenchmark(job.args, job.workload))
             counts[name] = counts.get(name, 0) + 1
     lacking = [f"{name} ({count})" for name, count in counts.items() if count < len(of_version)]
     if lacking:
-        rest = f"; and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         they = f"{plural(len(lacking), 'benchmark')} {'is' if len(lacking) == 1 else 'are'}"
-        yield f"{they} not in all {len(of_version)} versions: {'; '.join(lacking[:_SHOWN])}{rest}"
+        yield f"{they} not in all {len(of_version)} versions: {listed(lacking, _SHOWN, '; ')}"

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from perun.core.errors import PerunError, Terminated, UsageError
-from perun.core.wording import plural
+from perun.core.wording import listed, plural
 from perun.history.check.report import Comparison, MethodResult
 from perun.measurement.comparable import drifted
 from perun.measurement.series import Metric
@@ -251,7 +251,7 @@ def _only_in_one(found: SuiteTrial) -> Iterator[DegradationInfo]:
 def _why_nothing(found: SuiteTrial) -> str:
     failed = [f"{one.benchmark}: {one.failure}" for one in found.trials if one.failure]
     if failed:
-        return f"no benchmark could be measured: {_listed(failed)}"
+        return f"no benchmark could be measured: {listed(failed, _SHOWN, '; ')}"
     if not found.trials:
         return f"both sides have no benchmark in common: {len(found.came)} came, {len(found.gone)} went"
     return f"{found.reason}, before one round was measured: give it more time with --budget"
@@ -266,13 +266,8 @@ def _notes(found: SuiteTrial) -> Iterator[str]:
     yield from found.notes
     failed = [f"{one.benchmark} ({one.failure})" for one in found.trials if one.failure]
     if failed:
-        yield f"not measured: {_listed(failed)}"
+        yield f"not measured: {listed(failed, _SHOWN, '; ')}"
     yield from drifted(found.speed.described())
     undecided = sum(one.is_open for one in found.trials)
     if found.reason and undecided and found.interruption is None:
         yield f"{found.reason}, with {plural(undecided, 'benchmark')} undecided: --budget gives more time"
-
-
-def _listed(texts: Sequence[str]) -> str:
-    rest = len(texts) - _SHOWN
-    return "; ".join(texts[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
