@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, Protocol
 from perun.core.errors import PerunError
 from perun.core.process.programs import Speed, speed_now
 from perun.core.wording import plural
-from perun.history import baseline
 from perun.measurement.series import Metric
 from perun.plugin.api import MinorVersion, Report
 from perun.plugin.params import to_mapping
@@ -267,10 +266,9 @@ class Benchmarks:
         readings = self._readings.setdefault((version, id(job)), [])
         readings.append(one)
         self._iterations.setdefault(id(job), one.iterations)
-        if self._rounds.spread:
-            profile = profiles_of(job, one.iterations, [one.values], self._state)[-1]
-            session.mark(profile, session.Session(self._rounds.id, round=len(readings) - 1))
-            self._rounds.take(version, job, profile_summary_of(profile), one.seconds)
+        profile = profiles_of(job, one.iterations, [one.values], self._state)[-1]
+        session.mark(profile, session.Session(self._rounds.id, round=len(readings) - 1))
+        self._rounds.take(version, job, profile_summary_of(profile), one.seconds)
 
     def store(self, versions: Sequence[MinorVersion], register: bool, log: StepLog) -> Iterator[JobDone]:
         """Store what was measured: all of it or none."""
@@ -300,13 +298,8 @@ class Benchmarks:
         of_profile = {id(one.profile): path for one, path in zip(wanted, paths, strict=True)}
         log.stored()
         for version, job, profile, seconds in done:
-            path, judged = of_profile[id(profile)], None
-            if not self._rounds.spread:
-                judged = baseline.comparison_of_profile(
-                    self._repo, version.checksum, profile, registering=False
-                )
-            yield JobDone(version, job, path.name, path, register, seconds, phases={"collect": seconds},
-                          judged=judged)  # fmt: skip
+            path = of_profile[id(profile)]
+            yield JobDone(version, job, path.name, path, register, seconds, phases={"collect": seconds})
         self._readings.clear()
 
     def _stored(self, version: MinorVersion, register: bool) -> frozenset[Configuration]:

@@ -35,7 +35,7 @@ from perun.running.compare.decide import ARMS
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.run.pre_run import environment
 
-_KEY: Final = "harnesses"
+KEY: Final = "harnesses"
 _LEAST: Final = 0.001
 """Seconds that a sample takes, and that a program is given at least: 0 would be without a limit."""
 _ROUNDS: Final = 15
@@ -80,7 +80,7 @@ def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginCo
     :param wanted: the name of the only one.
     :raises UsageError: where there is none. :raises PerunError: where a configured one is wrong.
     """
-    entries = repo.config.get(_KEY) or []
+    entries = repo.config.get(KEY) or []
     configured = [configured_unit(repo.registry, "harness", entry) for entry in entries]
     if wanted:
         named = [unit for unit in configured if unit.name == wanted.replace("-", "_")]
@@ -90,7 +90,7 @@ def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginCo
     if not found:
         raise UsageError(
             f"no benchmarks are found in {folder.name}: they would be those of {', '.join(names)}",
-            f"name the harness with --harness, or set it up: perun config set {_KEY} '[NAME]'",
+            f"name the harness with --harness, or set it up: perun config set {KEY} '[NAME]'",
         )
     return found
 

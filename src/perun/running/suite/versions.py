@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from perun.core.errors import JobFailed, PerunError
 from perun.core.wording import plural
@@ -20,10 +20,8 @@ from perun.running.compare.decide import ARMS
 from perun.running.run.benchmarks import Reading
 from perun.running.run.events import JobFailure, VersionStarted
 from perun.running.run.matrix import BatchOptions
-from perun.running.suite.programs import Suite, SuiteBuild, SuiteOptions, harnesses
+from perun.running.suite.programs import KEY, Suite, SuiteBuild, SuiteOptions, harnesses
 from perun.running.suite.trial import is_usual, values_of
-
-_KEY: Final = "harnesses"
 
 
 class _Built(NamedTuple):
@@ -213,7 +211,7 @@ def suites_of(repo: Repository, wanted: BatchOptions) -> Suites | None:
 
     :raises PerunError: where a harness is unknown, or the project has no benchmarks.
     """
-    if not (wanted.only_suites or repo.config.get(_KEY)):
+    if not (wanted.only_suites or repo.config.get(KEY)):
         return None
     repo.require_trust("measuring benchmarks")
     units = harnesses(repo, repo.working_root, wanted.harness)
