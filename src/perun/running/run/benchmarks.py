@@ -50,7 +50,7 @@ metric = lru_cache(maxsize=4096)(Metric)
 """A metric, that of each round the same object: there are thousands of rounds."""
 
 
-class Reading(NamedTuple):
+class BenchmarkReading(NamedTuple):
     """What one visit measured of a benchmark: operations of a sample, each metric, the seconds it took."""
 
     iterations: int
@@ -99,7 +99,7 @@ class SuiteVersions(Protocol):
         iterations: Mapping[int, int],
         report: Report,
         note: Callable[[str], None],
-    ) -> Mapping[int, Reading | PerunError]:
+    ) -> Mapping[int, BenchmarkReading | PerunError]:
         """Measure benchmarks of the version once, each as often as it says, or as it finds out.
 
         :param iterations: by identity of the job. :return: the same way, why not where one failed.
@@ -169,7 +169,7 @@ class Benchmarks:
         self._template = template
         self.is_listed = False
         self._iterations: dict[int, int] = {}
-        self._readings: dict[tuple[str, int], list[Reading]] = {}
+        self._readings: dict[tuple[str, int], list[BenchmarkReading]] = {}
         self._state = {**describe_machine(repo), **speed_now()}
         self._speed = Speed()
         self._is_resumed = False
@@ -231,7 +231,7 @@ class Benchmarks:
         for number, iterations, seconds, values in journal.readings:
             version, job = tasks[number]
             found = {metric(*name): value for *name, value in values}
-            self._take(version, job, Reading(iterations, found, seconds))
+            self._take(version, job, BenchmarkReading(iterations, found, seconds))
         self._expect()
 
     def _expect(self) -> None:
@@ -262,7 +262,7 @@ class Benchmarks:
         self._told.update(new)
         return SuiteVisit(seconds, failures, new)
 
-    def _take(self, version: str, job: Job, one: Reading) -> None:
+    def _take(self, version: str, job: Job, one: BenchmarkReading) -> None:
         readings = self._readings.setdefault((version, id(job)), [])
         readings.append(one)
         self._iterations.setdefault(id(job), one.iterations)

@@ -17,7 +17,7 @@ from perun.repository.copies import scratch_folder
 from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import Repository
 from perun.running.compare.decide import ARMS
-from perun.running.run.benchmarks import Reading
+from perun.running.run.benchmarks import BenchmarkReading
 from perun.running.run.events import JobFailure, VersionStarted
 from perun.running.run.matrix import BatchOptions
 from perun.running.suite.programs import KEY, Suite, SuiteBuild, SuiteOptions, harnesses
@@ -115,9 +115,9 @@ class Suites:
         iterations: Mapping[int, int],
         report: Report,
         note: Callable[[str], None],
-    ) -> Mapping[int, Reading | PerunError]:
+    ) -> Mapping[int, BenchmarkReading | PerunError]:
         """As of the contract. Before the first time a benchmark runs once more, which is not counted."""
-        found: dict[int, Reading | PerunError] = {}
+        found: dict[int, BenchmarkReading | PerunError] = {}
         groups: list[tuple[str, list[Job]]] = []
         for name, suite in self._suites.items():
             own = [job for job in jobs if job.collector.name == name]
@@ -152,24 +152,26 @@ class Suites:
         jobs: Sequence[Job],
         iterations: Mapping[int, int],
         note: Callable[[str], None],
-    ) -> dict[int, Reading | PerunError]:
+    ) -> dict[int, BenchmarkReading | PerunError]:
         """What one process says of benchmarks of one program."""
         names = {id(job): NamedBenchmark(job.args, job.workload) for job in jobs}
         wanted = {names[id(job)]: iterations.get(id(job), 0) for job in jobs}
-        version, failed = entered.version.checksum, dict[int, Reading | PerunError]()
+        version, found = entered.version.checksum, dict[int, BenchmarkReading | PerunError]()
 
         def run(own: Mapping[NamedBenchmark, int]) -> dict[NamedBenchmark, BenchmarkRound]:
+            if not own:
+                return {}
             try:
                 given = suite.round(program, own, lambda: 0.0, note)
             except PerunError as problem:
-                failed.update({key: problem for key, name in names.items() if name in own})
+                found.update({key: problem for key, name in names.items() if name in own})
                 return {}
             for key, name in names.items():
                 one = given.get(name)
                 if name in own and (one is None or not (one.values and one.iterations)):
                     why = one.failure if one and one.failure else "it gave no value"
-                    failed[key] = JobFailed(f"{name}: {why}")
-            return {names[key]: given[names[key]] for key in names if names[key] in own and key not in failed}
+                    found[key] = JobFailed(f"{name}: {why}")
+            return {names[key]: given[names[key]] for key in names if names[key] in own and key not in found}
 
         cold = {name: count for key, name in names.items()
                 if not (count := wanted[name]) or (version, key) not in self._warm}  # fmt: skip
@@ -177,14 +179,15 @@ class Suites:
             wanted |= {name: one.iterations for name, one in run(cold).items() if not wanted[name]}
             self._warm |= {(version, key) for key in names}
         begun = time.monotonic()
-        given = run({names[key]: wanted[names[key]] for key in names if key not in failed})
+        given = run({names[key]: wanted[names[key]] for key in names if key not in found})
         seconds = (time.monotonic() - begun) / max(len(given), 1)
         for key, name in names.items():
-            if key in failed:
+            if key in found:
                 continue
             values = values_of(name, given[name], is_usual)
-            failed[key] = Reading(wanted[name], values, seconds) if values else JobFailed(f"{name}: no time")
-        return failed
+            read = BenchmarkReading(wanted[name], values, seconds)
+            found[key] = read if values else JobFailed(f"{name}: it has neither a time nor a count")
+        return found
 
     def _of(
         self, name: str, entered: VersionStarted, report: Report, note: Callable[[str], None]
