@@ -140,6 +140,9 @@ def test_some_benchmarks_in_place_of_commands(versions: Any) -> None:
     assert "registered 3 benchmarks: made bench, 2 rounds" in told.out
     refused = versions.perun("run", "matrix", "--on", "local:2")
     assert refused.code == 2 and "--on does not go with benchmarks" in refused.err
+    none = versions.perun(*SINCE, "--benchmark", "nothing")
+    assert none.code == 2 and "3 versions have no such benchmark" in none.err
+    assert "no batch was interrupted" in versions.perun("run", "matrix", "--resume").err
     both = versions.perun("run", "matrix", "--alone", "--harness", "nothing")
     assert both.code != 0 and "nothing" in both.err
 

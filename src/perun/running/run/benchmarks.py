@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from perun.core.errors import PerunError
+from perun.core.errors import PerunError, UsageError
 from perun.core.process.programs import Speed, speed_now
 from perun.core.wording import plural
 from perun.measurement.series import Metric
@@ -210,8 +210,15 @@ class Benchmarks:
                 else:
                     found.append(one)
         slots = self._rounds.add(of_version, self._least, self._budget)
+        if not (slots or planned or tally.failures):
+            log.end()
+            raise UsageError(
+                f"{plural(len(versions), 'version')} have no such benchmark",
+                "take other ones: --benchmark PATTERN, --harness NAME, --since VERSION",
+            )
         if self._missing:
             slots = schedule.missing(self._repo, slots, whole=True)
+            notes += [] if slots else ["no profile of a benchmark is missing"]
         self._expect()
         log.listed(self._rounds.benchmarks, slots)
         self.is_listed = True
