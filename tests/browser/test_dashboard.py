@@ -443,6 +443,25 @@ def test_what_is_damaged_is_said_and_the_rest_is_shown(visit: OpenPage, tmp_path
     assert page.locator(".skeleton").count() == 0
 
 
+def test_benchmarks_of_suites_stand_below_their_file(visit: OpenPage, tmp_path: Path) -> None:
+    sample = web_sample.Sample(60)
+    sample.write(tmp_path)
+    overview = sample.pieces()["overview"]
+    for number, one in enumerate(overview["benchmarks"][:3]):
+        one |= {"group": "tests/test_<b>.py", "name": f"tests/test_<b>.py::test_{number}"}
+    (tmp_path / "data" / "overview.js").write_text(pages.piece("overview", json.dumps(overview)))
+    page = visit("overview", folder=tmp_path)
+    (group,) = page.locator(".suite").all()
+    assert "tests/test_<b>.py" in group.locator("summary").first.inner_text()
+    assert "3 benchmarks" in group.locator("summary").first.inner_text()
+    names = group.locator(".benchmark .name").all_inner_texts()
+    assert sorted(names) == ["test_0", "test_1", "test_2"]
+    assert page.locator(".benchmark").count() == len(overview["benchmarks"])
+    group.locator("summary").first.click()
+    assert group.locator(".benchmark").first.is_hidden()
+    assert found_by_axe(page) == []
+
+
 @pytest.mark.parametrize(
     "kinds",
     [("overview", "series", "commit", "compare"), pytest.param(("grid", "coverage"), marks=pytest.mark.slow)],

@@ -248,7 +248,7 @@ class Sample:
                 "parts": [other["id"] for other in self.series[3:6]] if number < 3 else []
             })  # fmt: skip
         name = self.series[numbers[0]]["name"]
-        return {"name": name, "metric": "real time", "members": members}
+        return {"name": name, "metric": "real time", "members": members, "group": ""}
 
     def _row(self, number: int, places: Sequence[int]) -> dict[str, Any]:
         one = self.series[number]

@@ -13,6 +13,7 @@ import pytest
 from perun.harness import _common as common
 from perun.plugin.registry import Registry
 from perun.plugin.suites import HarnessContext
+from perun.profile.head import HARNESSES, Configuration, shortest
 
 Context = Callable[..., HarnessContext]
 
@@ -64,3 +65,24 @@ def test_what_is_installed_in_editable_mode_is_told(
     assert f"{tmp_path / 'project' / where} is installed in editable mode" in note and "path: [src]" in note
     common.python_of(copy, sys.executable, {}, ("src",), context(note=notes.append))
     assert len(notes) == 1
+
+
+def test_profiles_of_benchmarks_are_told_by_their_collector() -> None:
+    """So that what is suggested can be typed: no list of commands has the names of benchmarks."""
+    registry = Registry()
+    built_in = {
+        name for name in registry.names("harness") if registry.source("harness", name).kind == "built-in"
+    }
+    assert built_in == HARNESSES
+    one, other = (
+        Configuration.of("go", "go test -bench", "tab.BenchmarkSum", load, ()) for load in ("n=1", "")
+    )
+    memory = one._replace(collector="go.memory")
+    command = Configuration.of("time", "./go", "test", "", ())
+    assert one.options == memory.options == ["--benchmark", "tab.BenchmarkSum n=1"]
+    assert command.options == ["-c", "./go", "-a", "test"] and not command.benchmark
+    assert list(shortest([one, other, command]).values()) == [
+        "tab.BenchmarkSum n=1",
+        "tab.BenchmarkSum",
+        "./go",
+    ]

@@ -14,6 +14,7 @@ from perun.core.errors import DamagedStore, ProfileNotFound, UsageError, Version
 from perun.history import acknowledged
 from perun.history.changes.finding import changes
 from perun.profile.factory import Profile
+from perun.profile.head import Configuration
 from perun.repository import journal as journal_file
 from perun.repository.init import init
 from perun.repository.repository import open_repository
@@ -33,6 +34,7 @@ from perun.running.run import matrix
 from perun.store.pending import link
 from perun.web.data import series as series_module
 from perun.web.data import versions as versions_module
+from perun.web.data.naming import group_of
 from perun.web.data.pieces import PLAIN, Pieces, encoded, schema
 from perun.web.data.state import load
 from perun.web.data.versions import running
@@ -584,3 +586,14 @@ def test_a_journal_of_another_form_is_told_without_numbers(measured):
     journal = journal_file.create(matrix.folder(repo), {"stops": "nonsense", "versions": None})
     assert (running(repo).done, running(repo).total) == (0, 0)
     journal.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [("tests/test_a.py::Test::test_b", "tests/test_a.py::Test"), ("tab.BenchmarkSum", "tab"), ("plain", ""),
+     ("org.x.Bench.sum", "org.x.Bench"), ("group/parse", "group")],
+)  # fmt: skip
+def test_a_benchmark_of_a_suite_belongs_to_its_file_or_package(name: str, group: str) -> None:
+    of_suite = Configuration.of("go.memory", "go test -bench", name, "n=1", ())
+    assert group_of(of_suite) == group
+    assert group_of(of_suite._replace(collector="time")) == ""

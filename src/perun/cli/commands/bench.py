@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ import click
 
 from perun.cli.answers import data as values
 from perun.cli.answers.data import write_json
+from perun.cli.commands.measuring import MatrixOptions, VersionOptions
+from perun.cli.commands.run import run_matrix
 from perun.cli.completing import opened
 from perun.cli.options import AnswerOptions, CommandOptions, with_options_of
 from perun.cli.session import Session
@@ -33,6 +36,7 @@ from perun.running.bench import plan as asked
 from perun.running.bench.bench import BenchOutcome, BenchResult, fastest
 from perun.running.bench.bench import bench as verb
 from perun.running.compare.plan import share
+from perun.running.suite.programs import KEY, detected
 
 # What `perun bench` answers: as text, JSON, Markdown and CSV.
 
@@ -300,6 +304,7 @@ class ExportOptions(AnswerOptions):
 @click.command()
 @click.argument("commands", metavar="CMD...", nargs=-1)
 @click.option("--init", "initializes", is_flag=True, help="First make a Perun repository of this git one.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask whether the benchmarks found are measured.")
 @with_options_of(
     CommandOptions,
     "one",
@@ -324,6 +329,7 @@ def bench(
     /,
     commands: tuple[str, ...],
     initializes: bool,
+    yes: bool,
     one: CommandOptions,
     given: BenchMeasuringOptions,
     answer: ExportOptions,
@@ -334,18 +340,23 @@ def bench(
     until the mean of each is known to 2 % or the time is over. The times are registered for the current
     version, and shown beside those of the nearest ancestor; those of uncommitted changes stay pending.
 
+    Without CMD the named benchmarks of the project are measured, where `harnesses` is configured: in rounds,
+    beside the version before that was measured, as by perun run matrix --suite. --init finds them.
+
     \b
     perun bench './prog 1000'
     perun bench './old 1000' './new 1000'              which is faster, and how much
     perun bench './prog {n}' --parameter n=10,100,1000
     perun bench --init --save './prog 1000'            and let perun run matrix measure it from now on
+    perun bench --init                                 the benchmarks of Go, pytest, Rust ... that are there
     """
     if one.cmd:
         commands += (" ".join(filter(None, (one.cmd, one.args, one.workload))),)
     elif one.args or one.workload:
         raise click.UsageError("--args and --workload are those of --cmd; CMD has its own in it.")
     if not commands:
-        raise click.UsageError("Missing argument 'CMD...'.")
+        _benchmarks(session, given, answer, initializes=initializes, yes=yes)
+        return
     options, name = given.of(commands), answer.name
     if answer.path is not None and name == "text":
         raise click.UsageError("--output: the format text is for the terminal; give json, markdown or csv.")
@@ -367,6 +378,58 @@ def bench(
             session.note("note: perun run matrix does not run what --prepare and --conclude name")
         if found.interruption is not None:
             raise found.interruption
+
+
+def _benchmarks(
+    session: Session,
+    given: BenchMeasuringOptions,
+    answer: ExportOptions,
+    *,
+    initializes: bool,
+    yes: bool,
+) -> None:
+    """Measure the suites of the project.
+
+    :raises click.UsageError: where none are configured, or the user does not want those that are there.
+    """
+    missing = click.UsageError("Missing argument 'CMD...'.")
+    plain = BenchMeasuringOptions()
+    for one in dataclasses.fields(plain):
+        if one.name != "budget" and getattr(given, one.name) != getattr(plain, one.name):
+            raise click.UsageError(f"{missing.message[:-1]}: --{one.name.replace('_', '-')} is of commands.")
+    if answer.path is not None or answer.name not in ("text", "json"):
+        raise click.UsageError(f"{missing.message[:-1]}: of benchmarks there is only text and --json.")
+    try:
+        repository = _repository(session, initializes)
+    except NotPerunRepository:
+        if not initializes:
+            raise missing from None
+        raise
+    if not repository.config.get(KEY):
+        if not initializes:
+            raise missing
+        found = detected(repository, repository.working_root)
+        if not found:
+            raise UsageError(
+                f"no benchmarks are found in {repository.working_root}",
+                "name a command to measure: perun bench './prog 1000'",
+            )
+        texts = [f"{name} ({plural(files, 'file')})" for name, files in found.items()]
+        if not (yes or _wants(session, texts)):
+            raise missing
+        asked.write(repository, asked.suites(repository, list(found)))
+        session.note(f"{KEY}: {', '.join(found)}; change it with: perun config edit")
+        del session.repository  # which has read the configuration before
+    options = MatrixOptions(budget=given.budget, suite=True, without_vcs_history=True)
+    run_matrix(session, options, VersionOptions(), None, as_json=answer.name == "json")
+
+
+def _wants(session: Session, found: Sequence[str]) -> bool:
+    """Whether the user wants these benchmarks measured, where he can be asked; --init says that he does."""
+    if not (sys.stdin.isatty() and session.err.isatty()):
+        return True
+    question = f"This project has benchmarks of {', '.join(found)}. Measure them?"
+    return click.confirm(question, default=True, err=True)
 
 
 def _repository(session: Session, initializes: bool) -> Repository:

@@ -375,8 +375,8 @@ class EventPrinter:
             self._write(event.text)
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
-            if self._spread and not self._session.verbosity:
-                self._odd(event)
+            if event.job.is_benchmark or (self._spread and not self._session.verbosity):
+                self._odd(event)  # the result of the session comes at the end
                 return
             where = f" {event.version.checksum[:10]} on {one_line(event.machine)}" if event.machine else ""
             took = f"(measured{where} in {readable(event.seconds, 's')})"

@@ -370,10 +370,10 @@ def _run(
         return None if estimate.unknown else estimate.seconds
 
     def show_results(*, ended: bool) -> None:
-        if planned.spread:
+        if planned.spread or planned.suites is not None:
             known = rounds.reported() if planned.register else rounds.known()
             # Of benchmarks nothing is stored before the end.
-            stored = (one for one in known if ended or not one.job.is_benchmark)
+            stored = (one for one in known if (ended if one.job.is_benchmark else planned.spread))
             printer.results(stored, registered=planned.register)
 
     versions = planned.versions if planned.spread else [slot.version for slot in planned.slots]

@@ -169,8 +169,8 @@ _ROWS: Final[tuple[ConfigKey, ...]] = (
     ),
     ConfigKey(
         "harnesses", KeyKind.UNITS, Scope.LOCAL, [],
-        "Harnesses of the suites of named benchmarks, for `perun compare --suite`; without them all that the "
-        "project has benchmarks of.",
+        "Harnesses of the suites of named benchmarks, which `perun run matrix` and `perun bench` measure; "
+        "without them `--suite` takes all that the project has benchmarks of.",
         example=[{"name": "go", "params": {"packages": "./..."}}],
     ),
     ConfigKey(

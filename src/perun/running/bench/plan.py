@@ -262,6 +262,12 @@ def additions(
     return [*_build(repo, benchmarks), *_collector(repo), *_registering(repo), *found]
 
 
+def suites(repo: Repository, harnesses: Sequence[str]) -> list[SettingChange]:
+    """What makes the benchmarks of these harnesses be measured from now on."""
+    units = [{"name": name} for name in harnesses]
+    return [*_registering(repo), SettingChange("harnesses", units, ", ".join(harnesses))]
+
+
 def with_build(repo: Repository, wanted: Iterable[SettingChange]) -> Repository:
     """The repository as it is once the build is among its settings; nothing is written."""
     build = next((one.value for one in wanted if one.key == BUILD), None)

@@ -13,10 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from perun.core.errors import PerunError
+from perun.core.errors import PerunError, UsageError
 from perun.core.process.programs import Speed, speed_now
 from perun.core.wording import listed, plural
-from perun.history import baseline
 from perun.measurement.series import Metric
 from perun.plugin import suites
 from perun.plugin.api import MinorVersion, Report
@@ -203,8 +202,15 @@ class Benchmarks:
                 else:
                     found.append(one)
         slots = self._rounds.add(of_version, self._least, self._budget)
+        if not (slots or planned or tally.failures):
+            log.end()
+            raise UsageError(
+                f"{plural(len(versions), 'version')} have no such benchmark",
+                "take other ones: --benchmark PATTERN, --harness NAME, --since VERSION",
+            )
         if self._missing:
             slots = schedule.missing(self._repo, slots, whole=True)
+            notes += [] if slots else ["no profile of a benchmark is missing"]
         self._expect()
         log.listed(self._rounds.benchmarks, slots)
         self.is_listed = True
@@ -259,10 +265,9 @@ class Benchmarks:
         readings = self._readings.setdefault((version, id(job)), [])
         readings.append(one)
         self._iterations.setdefault(id(job), one.iterations)
-        if self._rounds.spread:
-            profile = profiles_of(job, one.iterations, [one.values], self._state)[-1]
-            session.mark(profile, session.Session(self._rounds.id, round=len(readings) - 1))
-            self._rounds.take(version, job, profile_summary_of(profile), one.seconds)
+        profile = profiles_of(job, one.iterations, [one.values], self._state)[-1]
+        session.mark(profile, session.Session(self._rounds.id, round=len(readings) - 1))
+        self._rounds.take(version, job, profile_summary_of(profile), one.seconds)
 
     def store(self, versions: Sequence[MinorVersion], register: bool, log: StepLog) -> Iterator[JobDone]:
         """Store what was measured: all of it or none."""
@@ -292,13 +297,8 @@ class Benchmarks:
         of_profile = {id(one.profile): path for one, path in zip(wanted, paths, strict=True)}
         log.stored()
         for version, job, profile, seconds in done:
-            path, judged = of_profile[id(profile)], None
-            if not self._rounds.spread:
-                judged = baseline.comparison_of_profile(
-                    self._repo, version.checksum, profile, registering=False
-                )
-            yield JobDone(version, job, path.name, path, register, seconds, phases={"collect": seconds},
-                          judged=judged)  # fmt: skip
+            path = of_profile[id(profile)]
+            yield JobDone(version, job, path.name, path, register, seconds, phases={"collect": seconds})
         self._readings.clear()
 
     def _stored(self, version: MinorVersion, register: bool) -> frozenset[Configuration]:

@@ -275,6 +275,7 @@ class Forecast:
 
     def __init__(self, repo: Repository, schedule: Sequence[VersionSlot]) -> None:
         self._preparation = PreparationRecord(repo).seconds or 0.0
+        self._texts: dict[int, tuple[Job, str]] = {}
         # By its text, as parameters of plugins of all kinds may not be hashable.
         jobs = {repr(task.job): task.job for slot in schedule for task in slot.tasks}
         self._measured: dict[str, list[float]] = {}
@@ -285,8 +286,15 @@ class Forecast:
         """How long the job usually takes; None if it is not known."""
         from statistics import median
 
-        measured = self._measured.get(repr(job))
-        return median(measured) if measured else self._stored.get(repr(job))
+        text = self._text(job)
+        measured = self._measured.get(text)
+        return median(measured) if measured else self._stored.get(text)
+
+    def _text(self, job: Job) -> str:
+        """The job as a text, made once: a forecast asks for each of thousands of tasks, again and again."""
+        if id(job) not in self._texts:
+            self._texts[id(job)] = (job, repr(job))  # as long as the job is there, nothing else has its id
+        return self._texts[id(job)][1]
 
     def learn(self, event: Event) -> None:
         """Take into account how long a job or a preparation of the running batch took."""
@@ -294,7 +302,7 @@ class Forecast:
             case VersionStarted(seconds=seconds) if seconds:
                 self._preparation = seconds
             case JobDone(job=job, seconds=seconds, shares=None):
-                self._measured.setdefault(repr(job), []).append(seconds)
+                self._measured.setdefault(self._text(job), []).append(seconds)
 
     def estimate(self, schedule: Iterable[VersionSlot], shares: Shares = NO_SHARES) -> TimeEstimate:
         """How long the schedule takes. :param shares: what takes no time."""

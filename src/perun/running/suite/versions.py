@@ -156,20 +156,22 @@ class Suites:
         """What one process says of benchmarks of one program."""
         names = {id(job): NamedBenchmark(job.args, job.workload) for job in jobs}
         wanted = {names[id(job)]: iterations.get(id(job), 0) for job in jobs}
-        version, failed = entered.version.checksum, dict[int, VisitReading | PerunError]()
+        version, found = entered.version.checksum, dict[int, VisitReading | PerunError]()
 
         def run(own: Mapping[NamedBenchmark, int]) -> dict[NamedBenchmark, BenchmarkRound]:
+            if not own:
+                return {}
             try:
                 given = suite.round(program, own, lambda: 0.0, note)
             except PerunError as problem:
-                failed.update({key: problem for key, name in names.items() if name in own})
+                found.update({key: problem for key, name in names.items() if name in own})
                 return {}
             for key, name in names.items():
                 one = given.get(name)
                 if name in own and (one is None or not (one.values and one.iterations)):
                     why = one.failure if one and one.failure else "it gave no value"
-                    failed[key] = JobFailed(f"{name}: {why}")
-            return {names[key]: given[names[key]] for key in names if names[key] in own and key not in failed}
+                    found[key] = JobFailed(f"{name}: {why}")
+            return {names[key]: given[names[key]] for key in names if names[key] in own and key not in found}
 
         cold = {name: count for key, name in names.items()
                 if not (count := wanted[name]) or (version, key) not in self._warm}  # fmt: skip
@@ -177,16 +179,15 @@ class Suites:
             wanted |= {name: one.iterations for name, one in run(cold).items() if not wanted[name]}
             self._warm |= {(version, key) for key in names}
         begun = time.monotonic()
-        given = run({names[key]: wanted[names[key]] for key in names if key not in failed})
+        given = run({names[key]: wanted[names[key]] for key in names if key not in found})
         seconds = (time.monotonic() - begun) / max(len(given), 1)
         for key, name in names.items():
-            if key in failed:
+            if key in found:
                 continue
             values = values_of(name, given[name], is_usual)
-            failed[key] = (
-                VisitReading(wanted[name], values, seconds) if values else JobFailed(f"{name}: no time")
-            )
-        return failed
+            read = VisitReading(wanted[name], values, seconds)
+            found[key] = read if values else JobFailed(f"{name}: it has neither a time nor a count")
+        return found
 
     def _of(
         self, name: str, entered: VersionStarted, report: Report, note: Callable[[str], None]

@@ -523,11 +523,15 @@ class Member(Struct, frozen=True):
 
 
 class Benchmark(Struct, frozen=True):
-    """A line of the overview: a command by its headline, the worst of its workloads first."""
+    """A line of the overview: a command by its headline, the worst of its workloads first.
+
+    :ivar group: of a benchmark of a suite, what its name begins with: the package, or the file; else empty.
+    """
 
     name: str
     metric: str
     members: list[Member]
+    group: str = ""
 
 
 class Overview(Struct, frozen=True):

@@ -41,6 +41,14 @@ def is_whole(key: SeriesKey) -> bool:
     return _place(key) in (own.cmd, text_of(own), own.benchmark)
 
 
+def group_of(configuration: Configuration) -> str:
+    """What the name of a benchmark of a suite begins with: its file, package or class; else empty."""
+    name = configuration.args if configuration.benchmark else ""
+    if "::" in name:
+        return name.rpartition("::")[0]
+    return name[: max(name.rfind("/"), name.rfind("."), 0)]
+
+
 def title_of(key: SeriesKey) -> str:
     """`real time of ./app big.txt`, `insert [total] in ./app big.txt`."""
     command = text_of(key.configuration)

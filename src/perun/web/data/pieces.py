@@ -24,7 +24,16 @@ from perun.models import change_points
 from perun.profile.head import shortest
 from perun.web.data import form
 from perun.web.data.changed import Reported, change_list, explained, shown, worst_first
-from perun.web.data.naming import bucket_size, is_whole, medians, name_of, shorts, title_of, words_of
+from perun.web.data.naming import (
+    bucket_size,
+    group_of,
+    is_whole,
+    medians,
+    name_of,
+    shorts,
+    title_of,
+    words_of,
+)
 from perun.web.data.series import listed, points, points_piece, series_list, series_page, spark
 from perun.web.data.state import SeriesGroup, VersionChangePoint, WebState
 from perun.web.data.versions import CHUNK, commits, coverage, history, message, site, values
@@ -223,19 +232,22 @@ def _benchmarks(state: WebState, became: Sequence[_State], reported: Reported) -
     for one in became:
         key = state.table.keys[one.row]
         if main[one.row].any():
-            lines[key._replace(configuration=key.configuration._replace(workload=""))].append(one)
+            own = key.configuration
+            place = key.location.replace(own.benchmark, own.args, 1) if own.benchmark else key.location
+            lines[key._replace(configuration=own._replace(workload=""), location=place)].append(one)
     families = shortest(key.configuration for key in lines)
     found = []
-    for family, own in lines.items():
-        key = own[0].group.key
+    for family, members in lines.items():
+        key = members[0].group.key
         whole = is_whole(key)
-        if len(own) > 1:
+        if len(members) > 1:
             name = families[family.configuration] if whole else name_of(family, families)
-            name = f"{name} ({plural(len(own), 'workload')})"
+            name = f"{name} ({plural(len(members), 'workload')})"
         else:
             name = state.names[key.configuration] if whole else name_of(key, state.names)
-        members = [_member(state, one, reported) for one in own]
-        found.append(form.Benchmark(name, words_of(key) if whole else key.configuration.collector, members))
+        told = [_member(state, one, reported) for one in members]
+        metric = words_of(key) if whole else key.configuration.collector
+        found.append(form.Benchmark(name, metric, told, group_of(key.configuration)))
     return found
 
 

@@ -77,7 +77,7 @@ function benchmarks(data, fits, site) {
     byId("benchmarks").hidden = true;
     return;
   }
-  panel("benchmarks", h("ul", {class: "benchmarks", "aria-label": "Benchmarks"}, rows.map(one => benchmark(one, site))), {
+  panel("benchmarks", h("ul", {class: "benchmarks", "aria-label": "Benchmarks"}, grouped(rows, site)), {
     note: [
       plural(rows.reduce((sum, one) => sum + one.members.length, 0), "benchmark"),
       data.more > 0 && `; ${data.more.toLocaleString("en-US")} more are not shown`,
@@ -86,6 +86,37 @@ function benchmarks(data, fits, site) {
     tools: h("a", {href: link("series")}, `All ${plural(site.series, "series")}`),
   });
 }
+
+// The lines of commands, and those of suites below their package or file, in the order of the worst of each.
+function grouped(rows, site) {
+  const groups = new Map();
+  for (const one of rows) {
+    const key = one.group || one;
+    groups.set(key, [...(groups.get(key) || []), one]);
+  }
+  return [...groups].map(([key, own]) => {
+    if (own.length === 1) return benchmark(own[0], site);
+    const states = STATES.filter(([name]) => name === "worse" || name === "better")
+      .map(([name, text]) => [own.filter(one => one.members[0].state === name).length, text])
+      .filter(([count]) => count);
+    return h(
+      "li",
+      {class: "suite"},
+      h(
+        "details",
+        {open: states.length > 0 || rows.length <= 30},
+        h(
+          "summary",
+          {},
+          h("b", {}, cut(key, 90)),
+          h("span", {class: "muted"}, [plural(own.length, "benchmark"), ...states.map(one => one.join(" "))].join(", ")),
+        ),
+        h("ul", {class: "benchmarks"}, own.map(one => benchmark({...one, name: inside(one.name, key)}, site))),
+      ),
+    );
+  });
+}
+const inside = (name, group) => (name.startsWith(group) ? name.slice(group.length).replace(/^(::|[/.])/, "") : name);
 
 function benchmark({name, metric, members}, site) {
   const [first] = members,
