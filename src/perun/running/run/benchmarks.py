@@ -89,6 +89,9 @@ class SuiteVersions(Protocol):
         """Build the suites of a version: the benchmarks that it has, those of one name the same object each
         time, and what could not be built."""
 
+    def require_any(self) -> None:
+        """:raises UsageError: where no version that was built has a benchmark that is to be measured."""
+
     def expect(self, benchmarks: int, seconds: float) -> None:
         """A version has so many benchmarks at most, and so many seconds for their rounds."""
 
@@ -202,6 +205,8 @@ class Benchmarks:
                     yield tally.count(one)
                 else:
                     found.append(one)
+        if of_version and not tally.failures:
+            self.suites.require_any()
         slots = self._rounds.add(of_version, self._least, self._budget)
         if self._missing:
             slots = schedule.missing(self._repo, slots, whole=True)
