@@ -1,6 +1,10 @@
-"""A harness whose numbers a file of the version says, and the program that tells them: no clocks."""
+"""A suite of benchmarks whose numbers a file of the version says, and its harness: no clocks."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 PROGRAM = """
 import json, random, sys
@@ -63,3 +67,14 @@ class Made:
 PLUGIN = Made
 '''
 COSTS = {f"sort n={size}": 100.0 for size in (10, 100, 1000)} | {"parse": 1.0, "old": 1.0, "broken": None}
+
+
+def made_suite(project: Any, costs: Sequence[Mapping[str, float | None]]) -> Any:
+    """The project with a version for each of these costs of benchmarks, the last one the newest."""
+    for one in costs:
+        project.git.commit("Change costs", {"bench.py": PROGRAM, "costs.json": json.dumps(one)})
+    plugins = project.path / ".perun/plugins/harness"
+    plugins.mkdir(parents=True)
+    (plugins / "made.py").write_text(HARNESS)
+    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
+    return project

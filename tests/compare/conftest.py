@@ -1,6 +1,5 @@
 """A project whose program costs what a file says, counted by a collector: verdicts without clocks."""
 
-import json
 import os
 import random
 import shutil
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from made_suite import COSTS, HARNESS, PROGRAM
+from made_suite import COSTS, made_suite
 from perun.history.check.report import Comparison
 from perun.repository import trust
 from perun.repository.init import init
@@ -151,11 +150,4 @@ def project(git_repository, tmp_path, perun, _compared) -> Project:
 def suite(project: Any) -> Any:
     """Two versions: `parse` has become 5 % slower, `old` went, and `new` came."""
     later = {name: cost for name, cost in COSTS.items() if name != "old"} | {"parse": 1.05, "new": 1.0}
-    for costs in (COSTS, later):
-        files = {"bench.py": PROGRAM, "costs.json": json.dumps(costs)}
-        project.git.commit("Change costs", files)
-    plugins = project.path / ".perun/plugins/harness"
-    plugins.mkdir(parents=True)
-    (plugins / "made.py").write_text(HARNESS)
-    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
-    return project
+    return made_suite(project, (COSTS, later))

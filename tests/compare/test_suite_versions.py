@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -15,10 +16,12 @@ import pytest
 from made_suite import COSTS, HARNESS
 from perun.profile.factory import Profile
 from perun.repository import registering
+from perun.repository.journal import SUFFIX
 from perun.running.run import matrix as batch
 from perun.running.run.matrix import BatchOptions
 from perun.running.run.schedule import ROUNDS
 from perun.running.suite.versions import suites_of
+from shared import wait_for
 
 REGISTERED = "profiles: {register_after_run: true}\nexecute: {budget: 0}\nharnesses: [made]\n"
 WORKING = [name for name, cost in COSTS.items() if cost is not None and name != "old"]
@@ -129,6 +132,26 @@ def test_what_was_stored_before_a_kill_is_not_stored_again(
     assert versions.pending == []
 
 
+def test_complete_rounds_outlive_a_kill(versions: Any) -> None:
+    slow = "import time; time.sleep(0.2)\n"
+    versions.git.commit("Take longer", {"bench.py": slow + (versions.path / "bench.py").read_text()})
+    words = ["run", "matrix", "--since", "HEAD~2", "--budget", "0"]
+    words = [sys.executable, "-P", "-m", "perun", *words]
+    environ = {**os.environ, "PERUN_TRUST": "1"}
+    with subprocess.Popen(words, cwd=versions.path, env=environ, stdout=subprocess.DEVNULL) as process:
+        wait_for(lambda: _visits(versions) >= 3)
+        process.kill()
+    assert not stored(versions, "HEAD")
+    versions.perun("run", "matrix", "--resume", "--quiet-env")
+    assert sizes(versions, "HEAD") == {ROUNDS} and len(stored(versions, "HEAD~1")) == len(WORKING) + 1
+
+
+def _visits(project: Any) -> int:
+    """The visits that the journal of the batch has."""
+    files = batch.folder(project.repository).glob(f"*{SUFFIX}")
+    return sum('["measured"' in line for file in files for line in file.read_text().splitlines())
+
+
 def test_some_benchmarks_in_place_of_commands(versions: Any) -> None:
     versions.configure(f"{REGISTERED}cmds: [sh run.sh]\ncollectors: [counter]\n")
     dry = versions.perun(*SINCE, "--dry-run").out
@@ -141,7 +164,7 @@ def test_some_benchmarks_in_place_of_commands(versions: Any) -> None:
     refused = versions.perun("run", "matrix", "--on", "local:2")
     assert refused.code == 2 and "--on does not go with benchmarks" in refused.err
     none = versions.perun(*SINCE, "--benchmark", "nothing")
-    assert none.code == 2 and "3 versions have no such benchmark" in none.err
+    assert none.code == 2 and "no benchmark matches 'nothing'" in none.err and "sort n=10" in none.err
     assert "no batch was interrupted" in versions.perun("run", "matrix", "--resume").err
     both = versions.perun("run", "matrix", "--alone", "--harness", "nothing")
     assert both.code != 0 and "nothing" in both.err

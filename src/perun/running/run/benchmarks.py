@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from perun.core.errors import PerunError, UsageError
+from perun.core.errors import PerunError
 from perun.core.process.programs import Speed, speed_now
 from perun.core.wording import listed, plural
 from perun.measurement.series import Metric
@@ -87,6 +87,9 @@ class SuiteVersions(Protocol):
     ) -> Iterator[Job | JobFailure]:
         """Build the suites of a version: the benchmarks that it has, those of one name the same object each
         time, and what could not be built."""
+
+    def require_any(self) -> None:
+        """:raises UsageError: where no version that was built has a benchmark that is to be measured."""
 
     def expect(self, benchmarks: int, seconds: float) -> None:
         """A version has so many benchmarks at most, and so many seconds for their rounds."""
@@ -202,12 +205,9 @@ class Benchmarks:
                 else:
                     found.append(one)
         slots = self._rounds.add(of_version, self._least, self._budget)
-        if not (slots or planned or tally.failures):
+        if not (slots or tally.failures):
             log.end()
-            raise UsageError(
-                f"{plural(len(versions), 'version')} have no such benchmark",
-                "take other ones: --benchmark PATTERN, --harness NAME, --since VERSION",
-            )
+            self.suites.require_any()
         if self._missing:
             slots = schedule.missing(self._repo, slots, whole=True)
             notes += [] if slots else ["no profile of a benchmark is missing"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,6 +19,7 @@ from perun.core.leftovers import remove_folder
 from perun.core.process.command import exit_status
 from perun.core.process.execution import Execution
 from perun.core.process.layout import copy_anew, padding
+from perun.core.wording import listed
 from perun.harness._common import one_walk
 from perun.plugin.api import Report, Run, silent
 from perun.plugin.loading import errors_of
@@ -41,6 +42,8 @@ _LEAST: Final = 0.001
 """Seconds that a sample takes, and that a program is given at least: 0 would be without a limit."""
 _ROUNDS: Final = 15
 """So many are enough for an answer where benchmarks are quiet, with that which warms up."""
+_SHOWN: Final = 8
+"""Names that an error lists at most."""
 _SHARE: Final = 0.3
 """Of the budget, that samples may take so that there are so many rounds."""
 
@@ -73,6 +76,15 @@ class SuiteOptions:
         return not self.patterns or any(
             name == one or fnmatchcase(name, one) for name in names for one in self.patterns
         )
+
+    def require_any(self, benchmarks: Iterable[NamedBenchmark]) -> None:
+        """:raises UsageError: where none of those that there are is measured."""
+        names = list(dict.fromkeys(benchmarks))
+        if any(map(self.wants, names)):
+            return
+        what = f"no benchmark matches {' '.join(self.patterns)!r}" if names else "there are no benchmarks"
+        known = listed([*map(str, names)], _SHOWN) or "none"
+        raise UsageError(what, f"there are: {known}")
 
 
 def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginConfig]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 
-from perun.core.errors import PerunError, Terminated, UsageError
+from perun.core.errors import PerunError, Terminated
 from perun.core.wording import listed, plural
 from perun.history.check.report import Comparison, MethodResult
 from perun.measurement.comparable import drifted
@@ -85,7 +85,9 @@ def compare(
                         raise
                     comparisons.append(session.not_built(problem))
             if not comparisons:
-                _refuse_nothing(wanted, [builds for _, builds in ready])
+                wanted.require_any(
+                    name for _, builds in ready for arm in (BASE, HEAD) for name in builds[arm].programs
+                )
             spent = 0.0
             for number, (session, builds) in enumerate(ready):
                 names = [one for one in builds[BASE].programs if one in builds[HEAD].programs]
@@ -104,16 +106,6 @@ def compare(
     except (KeyboardInterrupt, Terminated) as problem:
         interruption = problem
     return CompareOutcome(report_of(repo, planned, comparisons), interruption)
-
-
-def _refuse_nothing(wanted: SuiteOptions, builds: Sequence[Mapping[str, SuiteBuild]]) -> None:
-    """:raises UsageError: where none of the benchmarks is chosen."""
-    names = dict.fromkeys(name for own in builds for arm in (BASE, HEAD) for name in own[arm].programs)
-    if any(map(wanted.wants, names)):
-        return
-    known = ", ".join(map(str, list(names)[:_SHOWN])) or "none"
-    what = f"no benchmark matches {' '.join(wanted.patterns)!r}" if names else "no side has any benchmark"
-    raise UsageError(what, f"there are: {known}")
 
 
 class _Session:

@@ -60,6 +60,7 @@ class Suites:
         self._built: dict[tuple[str, str], _Built] = {}
         self._owners: dict[Path, str] = {}
         self._warm: set[tuple[str, int]] = set()
+        self._known: dict[NamedBenchmark, None] = {}
 
     def __enter__(self) -> Suites:
         for name, unit in self._units.items():
@@ -104,9 +105,14 @@ class Suites:
                 else:
                     note(f"versions such as {entered.version.checksum[:10]} have no benchmarks of {name}")
                 continue
+            self._known.update(dict.fromkeys(build.programs))
             for benchmark in build.programs:
                 if self._wanted.wants(benchmark):
                     yield self.named(name, *benchmark)
+
+    def require_any(self) -> None:
+        """As of the contract."""
+        self._wanted.require_any(self._known)
 
     def measure(
         self,
