@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
@@ -45,6 +45,8 @@ class BisectRequest:
     :ivar budget: seconds for measuring everything. :ivar most_pairs: for one version.
     :ivar pin: keep the program on one core.
     :ivar sizes: workloads over which an order of growth is told.
+    :ivar benchmark: the name of a benchmark of a suite, in place of a command; once it is found, the command
+        is that of its :ivar harness:, the arguments are its name, and the workload its parameters.
     """
 
     good: str | None = None
@@ -59,6 +61,8 @@ class BisectRequest:
     most_pairs: int = MAX_PAIRS
     pin: bool = True
     sizes: tuple[str, ...] = ()
+    benchmark: str = ""
+    harness: str = ""
 
 
 class VersionLabel(Enum):
@@ -143,6 +147,7 @@ class BisectResult(NamedTuple):
     :param measured: versions that were measured or given to the script. :param stored: versions of which what
         is stored decided. :param skipped: versions that cannot be built or run.
     :param merged: whether `first` came by a merge, through which it was searched.
+    :param benchmark: the name of the benchmark; empty of a command.
     :param why: what the user should know of the answer; empty if nothing.
     """
 
@@ -162,6 +167,7 @@ class BisectResult(NamedTuple):
     skipped: int
     merged: MinorVersion | None = None
     why: str = ""
+    benchmark: str = ""
 
     @property
     def is_degradation(self) -> bool | None:
@@ -196,27 +202,35 @@ def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectReques
             "--script judges versions by itself",
             "leave out --cmd, --metric, --location and --sizes, or --script",
         )
+    refuse_with_benchmark(
+        asked.benchmark,
+        asked.harness,
+        {"--cmd": asked.cmd, "--args": asked.args, "--workload": asked.workload, "--location": asked.location,
+         "--sizes": asked.sizes, "--script": asked.script},
+    )  # fmt: skip
     if asked.good is not None and asked.bad is not None:
         return replace(asked, good=repo.version(asked.good), bad=repo.version(asked.bad))
     if asked.good is None:
         if asked.script:
             raise UsageError("--script needs the ends", "name them: perun bisect GOOD BAD --script CMD")
-        return _of_change(asked, _newest_open(repo), note)
+        return _of_change(repo, asked, _newest_open(repo, asked), note)
     good = repo.version(asked.good)
     found = None if asked.script else _change_of(repo, good, asked)
     if found is not None:
-        return _of_change(asked, found, note)
+        return _of_change(repo, asked, found, note)
     return replace(asked, good=good, bad=repo.version(None))
 
 
-def _newest_open(repo: Repository) -> _Found:
-    """The newest degradation whose commit is not known, which nothing took back and nobody acknowledged."""
+def _newest_open(repo: Repository, asked: BisectRequest) -> _Found:
+    """The newest degradation of what is asked for whose commit is not known, which nothing took back and
+    nobody acknowledged."""
     found, acknowledged = changes(repo), Acknowledgements.load(repo)
     degradations = [
         _Found(at, step)
         for at in found.found
         for step in at.steps
         if step.is_degradation
+        and _is_of_benchmark(step, asked)
         and not (step.reverted_by or step.moved_with)
         and not acknowledged.covers_any([one.checksum for one in at.possible], step.series.location)
     ]
@@ -256,9 +270,21 @@ def _is_asked_for(step: ChangePoint, asked: BisectRequest) -> bool:
     key = step.series
     own = key.configuration
     return (
-        asked.location in ("", key.location, key.location.partition(" [")[0], key.location.partition(":")[0])
+        _is_of_benchmark(step, asked)
+        and asked.location
+        in ("", key.location, key.location.partition(" [")[0], key.location.partition(":")[0])
         and asked.cmd in ("", own.cmd)
         and asked.metric.partition(":")[0] in ("", own.collector, key.type, *_names_of(step))
+    )
+
+
+def _is_of_benchmark(step: ChangePoint, asked: BisectRequest) -> bool:
+    """Whether it is of the benchmark, where one is named."""
+    own = step.series.configuration
+    harness = asked.harness.replace("-", "_")
+    return asked.benchmark in ("", f"{own.args} {own.workload}".rstrip(), own.args) and harness in (
+        "",
+        own.collector.partition(".")[0],
     )
 
 
@@ -268,9 +294,9 @@ def _names_of(step: ChangePoint) -> Iterator[str]:
         yield from (name for name, subtype in CLOCKS.items() if subtype == step.series.subtype)
 
 
-def _of_change(asked: BisectRequest, found: _Found, note: Note) -> BisectRequest:
+def _of_change(repo: Repository, asked: BisectRequest, found: _Found, note: Note) -> BisectRequest:
     key, own = found.step.series, found.step.series.configuration
-    ends = found.at.since.checksum, found.at.version.checksum
+    asked = replace(asked, good=found.at.since.checksum, bad=found.at.version.checksum)
     clock = next(_names_of(found.step), "")
     if own.collector.replace("_", "-") == PEAK:
         metric, location = PEAK, ""
@@ -283,10 +309,13 @@ def _of_change(asked: BisectRequest, found: _Found, note: Note) -> BisectRequest
         f"{key.location} of {' '.join(filter(None, (own.cmd, own.args, own.workload)))} changed by "
         f"{factor(found.step.ratio)} at {'one of ' * (len(versions) > 1)}{listed(versions, 4)}"
     )
+    harness = own.collector.partition(".")[0]
+    if harness in repo.registry.names("harness"):
+        kind = ":".join(filter(None, (key.type, key.subtype)))
+        name = f"{own.args} {own.workload}".rstrip()
+        return replace(asked, benchmark=name, harness=harness, metric=asked.metric or kind)
     return replace(
         asked,
-        good=ends[0],
-        bad=ends[1],
         cmd=asked.cmd or own.cmd,
         args=asked.args or own.args,
         workload=asked.workload or own.workload,
@@ -341,6 +370,20 @@ def case_of(repo: Repository, asked: BisectRequest, typed: BisectRequest | None 
         f"there are {len(fitting)} commands to measure: {listed([str(case.job) for case in fitting], 4)}",
         "name one with --cmd (-c), --args (-a) and --workload (-w)",
     )
+
+
+def refuse_with_benchmark(benchmark: str, harness: str, others: Mapping[str, object]) -> None:
+    """:param others: options that belong to a command, by their names.
+
+    :raises UsageError: where one is given beside a benchmark, or a harness without one.
+    """
+    if harness and not benchmark:
+        raise UsageError(
+            f"--harness {harness} says whose benchmark is meant, and none is", "name it with --benchmark"
+        )
+    for option, value in others.items():
+        if benchmark and value:
+            raise UsageError(f"{option} does not go with --benchmark", "leave one of them out")
 
 
 def ends_of(repo: Repository, asked: BisectRequest) -> tuple[MinorVersion, MinorVersion]:
