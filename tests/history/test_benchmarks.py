@@ -1,10 +1,12 @@
-"""`perun bisect --benchmark`: benchmarks whose times and allocations a file of each version says."""
+"""Benchmarks of a suite, one by name: `perun bisect --benchmark` on benchmarks whose times and allocations a
+file of each version says, `perun explain --benchmark` on a program in C."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -181,3 +183,102 @@ def test_what_is_wrong_is_said(make: Callable[..., History]) -> None:
         assert told.code != 0 and re.search(why, told.err + told.out), told.err + told.out
         left = [*history.path.glob(".perun/tmp/*"), *history.path.glob(".perun/bisections/*")]
         assert left == []
+
+
+C_SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile unsigned sink;
+
+void start(void) {{ for (unsigned i = 0; i < 3000000; ++i) sink += i; }}
+
+void weigh(void) {{ for (unsigned i = 0; i < {rounds}; ++i) sink += i % 7; }}
+
+void copy(void) {{ for (unsigned i = 0; i < 500; ++i) sink += i; free(malloc({size})); }}
+
+int main(int argc, char **argv) {{
+    start();
+    for (int i = 0; i < atoi(argv[2]); ++i) if (strcmp(argv[1], "weigh") == 0) weigh(); else copy();
+    printf("%d\\n", 3);
+}}
+"""
+ONE = """
+    def build(self, folder, params, ctx):
+        return [SuiteProgram((str(folder / "bench"),), folder)]
+
+    def list(self, program, params, ctx):
+        return [NamedBenchmark("weigh"), NamedBenchmark("copy")]
+
+    def _round(self, program, one, count, ctx):
+        return BenchmarkRound(count, (BenchmarkValue("time", "", "s", (1.0,)),))
+
+    def one(self, program, benchmark, iterations, params, ctx):
+        return BenchmarkCommand((*program.argv, benchmark.name, str(iterations)), iterations)
+
+
+PLUGIN = Made
+"""
+
+
+@pytest.fixture
+def compiled(make: Callable[..., History]) -> History:
+    """Two versions of a program in C, whose harness runs a benchmark alone; the second one weighs longer."""
+    if not (shutil.which("valgrind") and shutil.which("cc")):
+        pytest.skip("there is no valgrind or no C compiler")
+    history = make([{}])
+    texts = C_SOURCE.format(rounds=500, size=100), C_SOURCE.format(rounds=650, size=300)
+    for number, text in enumerate(texts):
+        (history.path / "bench.c").write_text(text)
+        (history.path / "build.sh").write_text("exec cc -g -O1 -fno-inline -fno-builtin bench.c -o bench\n")
+        history.git("add", "."), history.git(*_AS, "commit", "--quiet", "-m", f"Weigh {number}")
+    plugin = history.path / ".perun/plugins/harness/made.py"
+    text = HARNESS.replace("\n\nPLUGIN = Made\n", ONE).replace(
+        "import BenchmarkRound", "import BenchmarkCommand, BenchmarkRound"
+    )
+    plugin.write_text(text)
+    history.perun("trust")
+    return history
+
+
+def test_why_a_benchmark_costs_more(compiled: History) -> None:
+    told = compiled.perun(
+        "explain", "HEAD", "--benchmark", "weigh", "--collect", "instructions,memory", "--json"
+    )
+    assert told.code == 0, told.err
+    (case,) = told.json["configurations"]
+    assert case["command"] == "made bench weigh"
+    (function,) = case["functions"]
+    (cost,) = function["costs"]
+    assert (function["function"], function["path"]) == ("weigh", "bench.c") and cost["exact"]
+    assert cost["ratio"] == pytest.approx(1.3, abs=0.01) and cost["share"] > 0.25  # of one operation
+    total = next(one for one in case["totals"] if one["metric"] == "instructions")
+    assert 500 < total["before"] < 20_000 and total["ratio"] == pytest.approx(1.3, abs=0.02)
+    assert any("difference of runs with 17 and 9" in note for note in told.json["notes"])
+    assert [line["text"].strip()[:12] for line in function["diff"] if line["mark"] == "+"] == ["void weigh(v"]
+    # It is stored as that of the benchmark, and used again.
+    again = compiled.perun("explain", "HEAD", "--benchmark", "weigh", "--no-collect", "--json").json
+    assert again["configurations"][0]["functions"][0]["costs"] == function["costs"] and not again["stored"]
+    assert compiled.leftovers_but_journals == []
+
+
+def test_what_a_benchmark_allocates_is_that_of_one_operation(compiled: History) -> None:
+    told = compiled.perun("explain", "HEAD", "--benchmark", "cop*", "--collect", "memory", "--json")
+    assert told.code == 0, told.err
+    (case,) = told.json["configurations"]
+    amounts = {one["metric"]: (one["before"], one["after"]) for one in case["totals"]}
+    assert amounts["allocated"] == (100, 300) and amounts["allocations"] == (1, 1)
+
+
+def test_what_cannot_be_explained_is_said(make: Callable[..., History]) -> None:
+    history = make([{"parse": (1.0, 5), "old": (1.0, 5)}, {"parse": (2.0, 5)}])
+    for options, why in (
+        (("--benchmark", "parse"), "the harness 'made' cannot run one benchmark alone"),
+        (("--benchmark", "old"), "the head .* does not have the benchmark 'old'"),
+        (("--benchmark", "nothing"), "there is no such benchmark\nhint: there are: parse, old"),
+        (("--benchmark", "parse", "-c", "true"), "--cmd does not go with --benchmark"),
+        (("--benchmark", "parse", "--no-collect"), "of no such benchmarks both versions have profiles"),
+    ):
+        told = history.perun("explain", "HEAD", *options)
+        assert told.code != 0 and re.search(why, told.err), told.err

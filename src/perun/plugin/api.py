@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, T
 from perun.core.errors import NoProfile as NoProfile
 from perun.core.process.command import Command as Command
 from perun.core.process.command import Run as Run
+from perun.plugin.suites import BenchmarkCommand as BenchmarkCommand
 from perun.plugin.suites import BenchmarkRound as BenchmarkRound
 from perun.plugin.suites import BenchmarkValue as BenchmarkValue
 from perun.plugin.suites import Harness as Harness

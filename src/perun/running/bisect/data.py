@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
@@ -17,7 +17,13 @@ from perun.plugin.api import MinorVersion
 from perun.profile.amounts import factor
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import CLOCKS, PEAK
-from perun.running.compare.plan import CompareCase, CompareOptions, cases_of, require_own
+from perun.running.compare.plan import (
+    CompareCase,
+    CompareOptions,
+    cases_of,
+    refuse_with_benchmark,
+    require_own,
+)
 
 PER_DOUBLING: Final = "x at twice the size"
 """The unit of an order of growth: 2 of n, 4 of n^2; see :func:`perun.models.growth.comparison.doubling`."""
@@ -370,20 +376,6 @@ def case_of(repo: Repository, asked: BisectRequest, typed: BisectRequest | None 
         f"there are {len(fitting)} commands to measure: {listed([str(case.job) for case in fitting], 4)}",
         "name one with --cmd (-c), --args (-a) and --workload (-w)",
     )
-
-
-def refuse_with_benchmark(benchmark: str, harness: str, others: Mapping[str, object]) -> None:
-    """:param others: options that belong to a command, by their names.
-
-    :raises UsageError: where one is given beside a benchmark, or a harness without one.
-    """
-    if harness and not benchmark:
-        raise UsageError(
-            f"--harness {harness} says whose benchmark is meant, and none is", "name it with --benchmark"
-        )
-    for option, value in others.items():
-        if benchmark and value:
-            raise UsageError(f"{option} does not go with --benchmark", "leave one of them out")
 
 
 def ends_of(repo: Repository, asked: BisectRequest) -> tuple[MinorVersion, MinorVersion]:

@@ -12,7 +12,9 @@ from perun.repository.jobs import Job, as_known
 from perun.repository.lookup import ends_of
 from perun.repository.repository import Repository
 from perun.running.compare.plan import CLOCKS, CompareCase, CompareOptions, CompareSide, cases_of, require_own
+from perun.running.explain.benchmark import registered
 from perun.running.explain.costs import FunctionKey
+from perun.running.suite.programs import SuiteOptions
 
 if TYPE_CHECKING:
     from perun.native.callgraph.graph import CallGraph
@@ -33,6 +35,7 @@ class ExplainOptions:
     :ivar cmd: the command; where empty, the job matrix says. :ivar args: and :ivar workload: belong to it.
     :ivar sizes: workloads of growing sizes by which orders of growth are told.
     :ivar collects: whether what is missing is measured. :ivar what: of it, those of :data:`COLLECTED`.
+    :ivar benchmark: the name of a benchmark of a suite, in place of a command; :ivar harness: whose it is.
     :ivar budget: seconds after which nothing more is begun to be measured; None for no limit.
     :ivar threshold: the least change of a function that is told, as a part of what the program costs.
     :ivar seed: of generators of workloads.
@@ -49,6 +52,8 @@ class ExplainOptions:
     seed: int | None = None
     what: tuple[str, ...] = COLLECTED
     budget: float | None = None
+    benchmark: str = ""
+    harness: str = ""
 
     def means(self, place: FunctionKey) -> bool:
         """Whether the user wants to know of the function."""
@@ -119,6 +124,13 @@ def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, 
 def _cases(
     repo: Repository, wanted: ExplainOptions, base: MinorVersion, head: MinorVersion
 ) -> tuple[CompareCase, ...]:
+    if wanted.benchmark and wanted.collects:
+        return ()  # its name is looked up where the versions are built
+    if wanted.benchmark:
+        names = repo.registry.names("harness")
+        known = {name: str(repo.registry.get("harness", name).command) for name in names}
+        suite = SuiteOptions(wanted.harness, (wanted.benchmark,))
+        return (registered(suite, known, _registered(repo, base, head)),)
     asked = CompareOptions(cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed)
     if wanted.cmd and not wanted.collects:
         (job,) = as_known(repo, [Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS)])
