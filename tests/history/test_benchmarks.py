@@ -257,10 +257,7 @@ def test_why_a_benchmark_costs_more(compiled: History) -> None:
     assert 500 < total["before"] < 20_000 and total["ratio"] == pytest.approx(1.3, abs=0.02)
     assert any("difference of runs with 17 and 9" in note for note in told.json["notes"])
     assert [line["text"].strip()[:12] for line in function["diff"] if line["mark"] == "+"] == ["void weigh(v"]
-    # It is stored as that of the benchmark, and used again.
-    again = compiled.perun("explain", "HEAD", "--benchmark", "weigh", "--no-collect", "--json").json
-    assert again["configurations"][0]["functions"][0]["costs"] == function["costs"] and not again["stored"]
-    assert compiled.leftovers_but_journals == []
+    assert told.json["stored"] == 0 and compiled.leftovers_but_journals == []
 
 
 def test_what_a_benchmark_allocates_is_that_of_one_operation(compiled: History) -> None:
@@ -278,7 +275,7 @@ def test_what_cannot_be_explained_is_said(make: Callable[..., History]) -> None:
         (("--benchmark", "old"), "the head .* does not have the benchmark 'old'"),
         (("--benchmark", "nothing"), "there is no such benchmark\nhint: there are: parse, old"),
         (("--benchmark", "parse", "-c", "true"), "--cmd does not go with --benchmark"),
-        (("--benchmark", "parse", "--no-collect"), "of no such benchmarks both versions have profiles"),
+        (("--benchmark", "parse", "--no-collect"), "--no-collect does not go with --benchmark"),
     ):
         told = history.perun("explain", "HEAD", *options)
         assert told.code != 0 and re.search(why, told.err), told.err

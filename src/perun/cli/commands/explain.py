@@ -389,7 +389,13 @@ def explain(
     refuse_with_benchmark(
         given.benchmark,
         given.harness,
-        {"--cmd": given.cmd, "--args": given.args, "--workload": given.workload, "--sizes": given.sizes},
+        {
+            "--cmd": given.cmd,
+            "--args": given.args,
+            "--workload": given.workload,
+            "--sizes": given.sizes,
+            "--no-collect": given.no_collect,
+        },
     )
     if given.budget is not None and not given.budget > 0:
         raise UsageError(f"--budget: {given.budget:g} is no time", "give seconds above 0")

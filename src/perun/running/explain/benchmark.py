@@ -12,13 +12,11 @@ import random
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import JobFailed, UsageError
 from perun.core.process.command import find_executable
-from perun.core.wording import listed
 from perun.plugin.api import Report
 from perun.plugin.suites import BenchmarkCommand
 from perun.profile.factory import Profile
@@ -31,7 +29,6 @@ from perun.running.suite.programs import SuiteBuild, SuiteOptions
 
 _SECONDS: Final = 0.002
 """That the operations take whose cost is recorded, unless one takes longer: callgrind takes 50 times that."""
-_SHOWN: Final = 6
 _SUMMED: Final = frozenset({"amount", "calls", "count", "leaked", "leaked-blocks", "temporary"})
 """Fields of resources that two runs have more or less of."""
 _OF_ONE_RUN: Final = frozenset(
@@ -147,28 +144,6 @@ def _note(one: FoundBenchmark, commands: SideCommands) -> str:
         f"costs are those of one operation: the difference of runs with {commands.more.iterations} and "
         f"{commands.fewer.iterations} of them, which the start of the harness is no part of{setup}"
     )
-
-
-def registered(
-    wanted: SuiteOptions, commands: Mapping[str, str], cases: Sequence[CompareCase]
-) -> CompareCase:
-    """The one benchmark of these configurations that is wanted.
-
-    :param commands: of harnesses, by their names.
-    :raises UsageError: where there is none, or several.
-    """
-    (name,) = wanted.patterns
-    own = [case for case in cases if case.job.cmd in (
-        [commands.get(wanted.harness.replace("-", "_"), "")] if wanted.harness else commands.values()
-    )]  # fmt: skip
-    named = {f"{case.job.args} {case.job.workload}".rstrip(): case for case in own}
-    fitting = [one for one in named if one == name] or [one for one in named if fnmatchcase(one, name)]
-    if len(fitting) != 1:
-        raise UsageError(
-            f"--benchmark {name}: of {len(fitting) or 'no'} such benchmarks both versions have profiles",
-            f"there are: {listed(fitting or list(named), _SHOWN)}" if named else "leave out --no-collect",
-        )
-    return named[fitting[0]]
 
 
 def run_of(command: BenchmarkCommand) -> str:

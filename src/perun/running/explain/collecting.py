@@ -238,8 +238,7 @@ class ExplainMeasurement:
                 return found
             if why := why_incomplete(pair[-1]):
                 found.unseen.append(f"calls: the recording of the {side.name} is incomplete: {why}")
-        if self._benchmark is None:  # how often a function is called goes with the operations
-            self._made += zip(self._plan.sides, pair, strict=True)
+        self._keep(pair)
         return found._replace(pairs={**found.pairs, collector: ProfilePair(pair[0], pair[1], new=True)})
 
     def _of_calls(
@@ -274,6 +273,12 @@ class ExplainMeasurement:
             unseen.append(f"{name}: the budget of {budget:g} s was spent before {what} could be measured")
             return False
         return True
+
+    def _keep(self, pair: Sequence[Profile]) -> None:
+        """Have both stored, but not those of a benchmark: in them a harness does what depends on times, such
+        as sorting them, which would be told as changes that are exact."""
+        if self._benchmark is None:
+            self._made += zip(self._plan.sides, pair, strict=True)
 
     def store(self) -> None:
         """Register the new profiles, those of both sides together."""
@@ -343,7 +348,7 @@ class ExplainMeasurement:
                 hint = f" ({problem.hint})" if problem.hint else ""
                 found.unseen.append(f"{collector}: {side} cannot be measured: {problem.message}{hint}")
                 return None
-        self._made += zip(self._plan.sides, pair, strict=True)
+        self._keep(pair)
         return ProfilePair(pair[0], pair[1], new=True)
 
     def _collect(self, case: CompareCase, unit: PluginConfig, side: CompareSide, notes: list[str]) -> Profile:
@@ -364,12 +369,9 @@ class ExplainMeasurement:
             if command is not None:
                 job = Job(run_of(command), "", "", quiet(unit))
                 made.append(collect(job, folder=commands.folder, environ=command.environ))
-        profile = made[0]
-        if unit.name in COUNTING:
-            profile = difference(profile, made[1] if made[1:] else None, commands.operations)
-        own = {"cmd": case.job.cmd, "args": case.job.args, "workload": case.job.workload}
-        profile["header"] = {**profile["header"], **own}
-        return profile
+        if unit.name not in COUNTING:
+            return made[0]
+        return difference(made[0], made[1] if made[1:] else None, commands.operations)
 
     def _sized(self, found: CaseEvidence, sizes: Sequence[str], python: bool) -> SizedPair | None:
         """Instructions over the sizes; they are of this answer alone."""

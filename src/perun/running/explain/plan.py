@@ -12,9 +12,7 @@ from perun.repository.jobs import Job, as_known
 from perun.repository.lookup import ends_of
 from perun.repository.repository import Repository
 from perun.running.compare.plan import CLOCKS, CompareCase, CompareOptions, CompareSide, cases_of, require_own
-from perun.running.explain.benchmark import registered
 from perun.running.explain.costs import FunctionKey
-from perun.running.suite.programs import SuiteOptions
 
 if TYPE_CHECKING:
     from perun.native.callgraph.graph import CallGraph
@@ -124,13 +122,8 @@ def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, 
 def _cases(
     repo: Repository, wanted: ExplainOptions, base: MinorVersion, head: MinorVersion
 ) -> tuple[CompareCase, ...]:
-    if wanted.benchmark and wanted.collects:
-        return ()  # its name is looked up where the versions are built
     if wanted.benchmark:
-        names = repo.registry.names("harness")
-        known = {name: str(repo.registry.get("harness", name).command) for name in names}
-        suite = SuiteOptions(wanted.harness, (wanted.benchmark,))
-        return (registered(suite, known, _registered(repo, base, head)),)
+        return ()  # its name is looked up where the versions are built
     asked = CompareOptions(cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed)
     if wanted.cmd and not wanted.collects:
         (job,) = as_known(repo, [Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS)])
