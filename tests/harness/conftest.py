@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perun.core.errors import JobFailed
-from perun.plugin.suites import HarnessContext, ToolOutput
+from perun.plugin.suites import BenchmarkCommand, HarnessContext, ToolOutput
 
 MakeContext = Callable[..., HarnessContext]
 
@@ -38,3 +38,16 @@ def context(tmp_path: Path) -> MakeContext:
         return HarnessContext(run, scratch, seconds, lambda *_: None, note)
 
     return make
+
+
+@pytest.fixture
+def alone() -> Callable[[BenchmarkCommand, Path], str]:
+    """Runs what makes one benchmark alone, and gives all that it writes; it must not fail."""
+
+    def run(command: BenchmarkCommand, folder: Path) -> str:
+        environ = {**os.environ, **command.environ}
+        done = subprocess.run(command.argv, cwd=folder, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.harness.asv import AsvHarness, AsvParams, config_of
-from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark
+from perun.plugin.suites import BenchmarkCommand, BenchmarkRound, HarnessContext, NamedBenchmark
 
 Context = Callable[..., HarnessContext]
+Alone = Callable[[BenchmarkCommand, Path], str]
 HARNESS = AsvHarness()
 PARAMS = AsvParams(python=sys.executable)
 CONFIG = '{\n    // comments\n    "version": 1, "repo": ".", /* and more */ "pythons": ["3.9"],\n}\n'
@@ -351,3 +352,32 @@ JSON = st.recursive(
 def test_comments_change_nothing(config: dict[str, Any], comment: str) -> None:
     text = json.dumps(config, indent=1).replace("\n", f"{comment}\n")
     assert config_of(text, "asv.conf.json") == config
+
+
+ALONE = """
+def time_it():
+    with open({log!r}, "a") as file: file.write("x")
+time_it.repeat = 5
+def time_other(): 1 / 0
+def track_it(): return 3
+"""
+
+
+def test_one_makes_so_many_operations_however_often_it_runs(
+    tmp_path: Path, context: Context, alone: Alone
+) -> None:
+    log = tmp_path / "log"
+    (program,) = HARNESS.build(project(tmp_path, {"bench": ALONE.format(log=str(log))}), PARAMS, context())
+
+    def one(name: str, number: int) -> BenchmarkCommand:
+        return HARNESS.one(program, NamedBenchmark(f"bench.{name}"), number, PARAMS, context())
+
+    for number in (0, 3):
+        command = one("time_it", number)
+        for _ in range(2):
+            log.write_text("")
+            alone(command, program.folder)
+            assert len(log.read_text()) == command.iterations == number
+    assert one("track_it", 3).iterations == 1
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        alone(one("time_other", 3), program.folder)

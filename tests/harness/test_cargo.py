@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.harness._rust import criterion_round, divan_leaves, divan_round, library_of, libtest_round
 from perun.harness.cargo import CargoHarness, CargoParams
-from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark, SuiteProgram
+from perun.plugin.suites import BenchmarkCommand, BenchmarkRound, HarnessContext, NamedBenchmark, SuiteProgram
 from shared import folder_of_run, made_once
 
 Context = Callable[..., HarnessContext]
+Alone = Callable[[BenchmarkCommand, Path], str]
 CARGO = CargoHarness()
 PARAMS = CargoParams()
 HOMES = {
@@ -386,3 +387,33 @@ def test_a_benchmark_of_another_kind_is_left_out(tmp_path: Path, context: Contex
     assert [(one.name, one.data["library"]) for one in programs] == [("sums", "libtest")]
     assert len(notes) == 1 and notes[0].startswith("own:")
     assert not CARGO.list(programs[0], PARAMS, context())
+
+
+@needs_cargo
+@pytest.mark.slow
+@pytest.mark.usefixtures("homes")
+@pytest.mark.parametrize(
+    ("library", "name", "most"),
+    [
+        ("criterion", NamedBenchmark("a.plain (and [more])"), 1),
+        ("criterion", NamedBenchmark("a.group/sum", "500"), 1),
+        ("divan", NamedBenchmark("a.plain"), 5),
+        ("divan", NamedBenchmark("a.boxes", "600"), 5),
+    ],
+)
+def test_one_makes_so_many_operations(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    context: Context,
+    alone: Alone,
+    library: str,
+    name: NamedBenchmark,
+    most: int,
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(made(tmp_path_factory, library), folder)
+    program = build(folder, context)
+    nothing, five = (CARGO.one(program, name, number, PARAMS, context()) for number in (0, 5))
+    assert (nothing.iterations, five.iterations) == (0, most)
+    shown = name.name.removeprefix("a.")
+    assert shown not in alone(nothing, folder) and shown in alone(five, folder)

@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.harness.go import GoHarness, GoParams, parsed
-from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark, SuiteProgram, ToolOutput
+from perun.plugin.suites import (
+    BenchmarkCommand,
+    BenchmarkRound,
+    HarnessContext,
+    NamedBenchmark,
+    SuiteProgram,
+    ToolOutput,
+)
 
 Context = Callable[..., HarnessContext]
+Alone = Callable[[BenchmarkCommand, Path], str]
 GO = GoHarness()
 CACHE = os.environ.get("GOCACHE") or str(Path.home() / ".cache" / "go-build")
 """Of the user, whose home the tests do not see: else each test would build the standard library anew."""
@@ -197,3 +205,13 @@ def test_whatever_is_printed_is_a_result_or_a_reason(text: str, status: int) -> 
     one = parsed(ToolOutput(status, text, text))
     assert bool(one.values) != bool(one.failure)
     assert bool(one.values) == (one.iterations > 0)
+
+
+@needs_go
+def test_one_makes_so_many_operations(project: Path, context: Context, alone: Alone) -> None:
+    (program,) = GO.build(project, GoParams(packages=(".",)), context())[:1]
+    for name in (NamedBenchmark("BenchmarkWork"), NamedBenchmark("BenchmarkSizes", "size=10")):
+        nothing, five = (
+            alone(GO.one(program, name, number, GoParams(), context()), program.folder) for number in (0, 5)
+        )
+        assert "ns/op" not in nothing and five.count("ns/op") == 1 and "\t       5\t" in five

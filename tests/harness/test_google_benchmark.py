@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from perun.core.errors import JobFailed
 from perun.harness.google_benchmark import GoogleBenchmarkHarness, GoogleBenchmarkParams, named, parsed
-from perun.plugin.suites import HarnessContext, NamedBenchmark, SuiteProgram
+from perun.plugin.suites import BenchmarkCommand, HarnessContext, NamedBenchmark, SuiteProgram
 
 Context = Callable[..., HarnessContext]
+Alone = Callable[[BenchmarkCommand, Path], str]
 HARNESS = GoogleBenchmarkHarness()
 PARAMS = GoogleBenchmarkParams()
 SOURCE = """
@@ -210,3 +211,13 @@ def test_whatever_is_written_is_a_result_or_a_named_error(rows: list[Any]) -> No
 def test_no_answer_fails_by_name(text: str) -> None:
     with pytest.raises(JobFailed, match="Google Benchmark wrote"):
         parsed(text, "A")
+
+
+def test_one_makes_so_many_operations(compiled: Path, context: Context, alone: Alone) -> None:
+    (program,) = HARNESS.build(compiled, PARAMS, context())
+    name = NamedBenchmark("Sum", "100")
+    nothing, five = (HARNESS.one(program, name, number, PARAMS, context()) for number in (0, 5))
+    assert (nothing.iterations, five.iterations) == (0, 5)
+    assert "Sum/100" not in alone(nothing, program.folder)
+    said = alone(five, program.folder)
+    assert "Sum/100" in said and "Sum/5120" not in said

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.harness.pyperf import PyperfHarness, PyperfParams, round_of
-from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark
+from perun.plugin.suites import BenchmarkCommand, BenchmarkRound, HarnessContext, NamedBenchmark
 
 Context = Callable[..., HarnessContext]
+Alone = Callable[[BenchmarkCommand, Path], str]
 HARNESS = PyperfHarness()
 PYTHON = Path(__file__).parents[2] / "build" / "harnesses" / "bin" / "python"
 
@@ -198,3 +199,27 @@ def test_any_report_is_read_or_refused(report: Any) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(JobFailed):
         round_of(text)
+
+
+ALONE = """
+import pyperf
+def call():
+    with open({log!r}, "a") as file: file.write("x")
+runner = pyperf.Runner()
+runner.bench_func("other", sum, [1])
+runner.bench_func("it", call)
+"""
+
+
+def test_one_makes_so_many_operations_however_often_it_runs(
+    tmp_path: Path, context: Context, params: PyperfParams, alone: Alone
+) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "bench_it.py").write_text(ALONE.format(log=str(log)))
+    (program,) = HARNESS.build(tmp_path, params, context())
+    for number in (0, 3):
+        command = HARNESS.one(program, NamedBenchmark("it"), number, params, context())
+        for _ in range(2):
+            log.write_text("")
+            alone(command, program.folder)
+            assert len(log.read_text()) == command.iterations == number

@@ -21,9 +21,10 @@ from perun.harness.pytest_benchmark import (
     node_of,
     rounds_of,
 )
-from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark
+from perun.plugin.suites import BenchmarkCommand, BenchmarkRound, HarnessContext, NamedBenchmark
 
 Context = Callable[..., HarnessContext]
+Alone = Callable[[BenchmarkCommand, Path], str]
 HARNESS = PytestBenchmarkHarness()
 PYTHON = Path(__file__).parents[2] / "build" / "harnesses" / "bin" / "python"
 
@@ -255,3 +256,26 @@ def test_any_report_is_read_or_refused(report: Any) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(JobFailed):
         rounds_of(text, "pytest-benchmark")
+
+
+ALONE = """
+def call():
+    with open({log!r}, "a") as file: file.write("x")
+def test_it(benchmark): benchmark(call)
+def test_other(benchmark): benchmark(call)
+"""
+
+
+def test_one_makes_so_many_operations_however_often_it_runs(
+    tmp_path: Path, context: Context, params: PytestBenchmarkParams, alone: Alone
+) -> None:
+    log = tmp_path / "log"
+    (program,) = HARNESS.build(
+        project(tmp_path, {"test_it.py": ALONE.format(log=str(log))}), params, context()
+    )
+    for number in (0, 3):
+        command = HARNESS.one(program, NamedBenchmark("test_it.py::test_it"), number, params, context())
+        for _ in range(2):
+            log.write_text("")
+            alone(command, program.folder)
+            assert len(log.read_text()) == command.iterations == (7 if number else 0)

@@ -18,6 +18,7 @@ from perun.collect.instructions.collector import ENGINES, InstructionsParams
 from perun.collect.instructions.engines import CountingOptions
 from perun.collect.instructions.perf import PerfEngine
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.harness._common import CAN_MARK, copy_of
 from perun.measurement.series import measurements
 from perun.native.costs import OTHER_CALLERS, SMALL
 from perun.plugin.api import CheckContext, CollectContext, Run
@@ -203,6 +204,21 @@ def test_fewer_callers_lose_no_instruction(profile: Profile, collect: Collect) -
     short = collect(str(WORK), callers=0)
     assert total(short) == total(profile)
     assert by_function(short, "exclusive")["work"] == by_function(profile, "exclusive")["work"]
+
+
+@needs_valgrind
+@pytest.mark.skipif(not CAN_MARK, reason="the mark of scripts is code for x86-64")
+def test_only_what_is_marked_counts(collect: Collect, tmp_path: Path) -> None:
+    """As scripts of harnesses mark it; without Valgrind that does nothing."""
+    copy_of("_counting.py", tmp_path)
+    long, short = "sum(range(100_000))", "sum(range(1000))"
+    text = f"from _counting import counted\n{long}\nwith counted(): {short}\n{long}"
+    (tmp_path / "run.py").write_text(text)
+    subprocess.run([sys.executable, "run.py"], cwd=tmp_path, check=True)
+    found = collect("run.py", sys.executable, cwd=tmp_path, marked=True)
+    assert 1000 < total(found) < 1_000_000 and found["collector_info"]["params"]["marked"]
+    with pytest.raises(JobFailed, match="did not ask to count"):
+        collect(str(WORK), marked=True)
 
 
 @needs_valgrind

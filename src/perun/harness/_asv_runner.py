@@ -8,6 +8,7 @@ sample setup runs first, then the benchmark as often as it has iterations, and t
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import importlib
@@ -229,6 +230,8 @@ def _times(
     """
     repeat, warmup = benchmark.attribute("repeat", 0), benchmark.attribute("warmup_time", -1)
     samples = max(1, int(repeat[0] if isinstance(repeat, (tuple, list)) else repeat))
+    if request["alone"]:
+        samples, warmup = 1, 0
     number = request["iterations"] or int(benchmark.attribute("number", first))
     started, is_warm = time.perf_counter(), warmup == 0
     if not number:
@@ -236,7 +239,8 @@ def _times(
     while not is_warm or time.perf_counter() - started < warmup:
         sample(number)
         is_warm = True
-    taken = [sample(number) / number for _ in range(samples)]
+    with importlib.import_module("_counting").counted() if request["marked"] else contextlib.nullcontext():
+        taken = [sample(number) / number for _ in range(samples)]
     return {"iterations": number, "values": [{"type": "time", "subtype": "", "unit": "s", "samples": taken}]}
 
 
@@ -408,7 +412,7 @@ def measure(request: dict[str, Any], found: dict[tuple[str, str], AsvBenchmark])
             one = {**request, "name": name, "parameters": parameters, "iterations": iterations}
             if key not in prepared:
                 folder, failure = Path(request["scratch"], str(len(prepared))), ""
-                folder.mkdir()
+                folder.mkdir(exist_ok=True)
                 if benchmark.setup_cache is not None:
                     most = float(getattr(benchmark.setup_cache, "timeout", limit))
                     failure = separate({**one, "step": "cache", "folder": str(folder)}, benchmark, most)[
@@ -423,7 +427,10 @@ def measure(request: dict[str, Any], found: dict[tuple[str, str], AsvBenchmark])
 
 
 def separate(request: dict[str, Any], benchmark: AsvBenchmark, limit: float) -> dict[str, Any]:
-    """Do a step in a copy of this process, or in a fresh one where memory counts or the suite wants it."""
+    """Do a step in a copy of this process, or in a fresh one where memory counts or the suite wants it; here,
+    where the request says `alone`, as somebody records this process."""
+    if request["alone"]:
+        return perform(request, benchmark)
     if not request["spawn"] and (request["step"] == "cache" or benchmark.kind != "peakmem"):
         return in_process(functools.partial(perform, request, benchmark), limit)
     file = Path(request["folder"] + ".json")
@@ -462,6 +469,8 @@ def main(file: str, writing: str = "") -> None:
     """
     request = json.loads(Path(file).read_text())
     here = str(Path(__file__).parent)
+    if request["marked"]:
+        importlib.import_module("_counting")
     sys.path[:] = [one for one in sys.path if one != here]
     suite = Path(request["suite"])
     sys.meta_path.insert(0, SuiteFinder(suite))
@@ -479,6 +488,8 @@ def main(file: str, writing: str = "") -> None:
         for said in measure(request, found):
             out.write(json.dumps(said) + "\n")
             out.flush()
+            if request["alone"] and said.get("failure"):
+                sys.exit(said["failure"])
 
 
 if __name__ == "__main__":

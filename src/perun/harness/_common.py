@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ _MOST_READ: Final = 1 << 20
 _WALKED: Final[list[dict[Path, list[Path]]]] = []
 """The files of each folder, while :func:`one_walk` holds."""
 _LINES: Final = 10
+CAN_MARK: Final = platform.machine() == "x86_64"
+"""Whether scripts can say from where on their instructions count, see `_counting.py`."""
 _SPECIAL: Final = re.compile(r"[\\.+*?()|\[{^$]")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _MISSING: Final = """\
@@ -279,6 +282,14 @@ def python_words(python: str, folder: Path, path: Sequence[str]) -> tuple[str, .
     if not path:
         return (python,)
     return (python, "-c", _WITH_MODULES, os.pathsep.join(str(folder / one) for one in path))
+
+
+def plain_python(argv: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The same words without the program that puts folders in front, and the variable that does so, too: what
+    is recorded must not become another process."""
+    if tuple(argv[1:3]) != ("-c", _WITH_MODULES):
+        return tuple(argv), {}
+    return (argv[0], *argv[4:]), {"PYTHONPATH": argv[3]}
 
 
 def copy_of(name: str, scratch: Path) -> Path:

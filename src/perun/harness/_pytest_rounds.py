@@ -9,6 +9,7 @@ iterations where it has a `setup`, or the request says none.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -36,6 +37,8 @@ class PytestRounds:
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.seconds = float(request["seconds"])
+        marked = bool(request.get("marked"))
+        self.counted = importlib.import_module("_counting").counted if marked else contextlib.nullcontext
         self.chosen: dict[str, int] = dict(request["chosen"])
         self.order: list[str] = []
         self.answer: dict[str, Any] = {"names": [], "failures": {}, "problems": []}
@@ -90,9 +93,11 @@ class PytestRounds:
             number, warmups = self.chosen.get(own.fullname, 0), 1
             if not number:
                 number, warmups = self._calibrated(lambda: function(*args, **kwargs)), 0
-            return pedantic(
-                own, function, args=args, kwargs=kwargs, rounds=1, warmup_rounds=warmups, iterations=number
-            )
+            with self.counted():
+                return pedantic(
+                    own, function, args=args, kwargs=kwargs, rounds=1, warmup_rounds=warmups,
+                    iterations=number,
+                )  # fmt: skip
 
         @functools.wraps(pedantic)
         def with_setup(*args: Any, **kwargs: Any) -> Any:
@@ -100,7 +105,8 @@ class PytestRounds:
             number = self.chosen.get(given["self"].fullname, 0)
             if number and not given.get("setup"):
                 given["iterations"] = number
-            return pedantic(**given)
+            with self.counted():
+                return pedantic(**given)
 
         fixture.__call__, fixture.pedantic = call, with_setup
 
@@ -139,8 +145,8 @@ def main(file: str) -> int:
     none to list them all, `json` for what pytest-benchmark writes and `out` for the answer."""
     request = json.loads(Path(file).read_text())
     os.environ.pop("PYTEST_XDIST_WORKER", None)  # of what runs Perun: pytest-benchmark would do nothing
+    rounds = PytestRounds(request)  # imports what lies beside this file
     sys.path[0] = os.getcwd()  # as `python -m pytest` does
-    rounds = PytestRounds(request)
     rounds.fix()
     options = [*_OPTIONS, f"--benchmark-storage=file://{request['scratch']}"]
     for name, more in _OF_OTHERS.items():

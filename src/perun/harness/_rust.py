@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from perun.harness._common import output_of, text_of
 from perun.plugin.suites import (
+    BenchmarkCommand,
     BenchmarkRound,
     BenchmarkValue,
     HarnessContext,
@@ -45,6 +46,7 @@ class _Library(NamedTuple):
     mark: bytes
     names: Callable[[SuiteProgram, HarnessContext], list[NamedBenchmark]]
     measure: Callable[[SuiteProgram, NamedBenchmark, int, HarnessContext], BenchmarkRound]
+    one: Callable[[SuiteProgram, NamedBenchmark, int], BenchmarkCommand]
 
 
 def library_of(executable: Path) -> str:
@@ -94,17 +96,26 @@ def _criterion_names(program: SuiteProgram, ctx: HarnessContext) -> list[NamedBe
 def _criterion(
     program: SuiteProgram, benchmark: NamedBenchmark, iterations: int, ctx: HarnessContext
 ) -> BenchmarkRound:
-    whole = "/".join(part for part in (_within(program, benchmark), benchmark.parameters) if part)
     seconds, before = ctx.seconds, ctx.seconds / 2
     if program.data["whole_seconds"]:
         seconds, before = math.ceil(seconds), 1
     with tempfile.TemporaryDirectory(dir=ctx.scratch) as home:
         words = ["--bench", "--noplot", "--color", "never", "--sample-size", "10", "--nresamples", "1001"]
         words += ["--warm-up-time", str(before), "--measurement-time", str(seconds)]
-        words.append("^" + _META.sub(r"\\\g<0>", whole) + "$")
+        words.append(_criterion_filter(program, benchmark))
         done = ctx.run([*program.argv, *words], program.folder, {"CRITERION_HOME": home})
         files = sorted(Path(home).glob("**/new/sample.json"))
         return _ended(done) if done.status else criterion_round(done.stdout, [text_of(one) for one in files])
+
+
+def _criterion_filter(program: SuiteProgram, benchmark: NamedBenchmark) -> str:
+    whole = "/".join(part for part in (_within(program, benchmark), benchmark.parameters) if part)
+    return "^" + _META.sub(r"\\\g<0>", whole) + "$"
+
+
+def _criterion_once(program: SuiteProgram, benchmark: NamedBenchmark, iterations: int) -> BenchmarkCommand:
+    chosen = _criterion_filter(program, benchmark) if iterations else "^$"
+    return BenchmarkCommand((*program.argv, "--bench", "--test", chosen), min(iterations, 1))
 
 
 def criterion_round(stdout: str, files: Sequence[str]) -> BenchmarkRound:
@@ -163,8 +174,7 @@ def _crate(program: SuiteProgram) -> str:
 def _divan(
     program: SuiteProgram, benchmark: NamedBenchmark, iterations: int, ctx: HarnessContext
 ) -> BenchmarkRound:
-    path = _crate(program) + _within(program, benchmark)
-    whole = "::".join(part for part in (path, benchmark.parameters) if part)
+    whole = _divan_path(program, benchmark)
     aim = ctx.seconds / _DIVAN_SAMPLES
     most = min(_DIVAN_MOST, math.ceil(aim / _SHORTEST))
     number = min(iterations, _DIVAN_MOST) or 1
@@ -180,6 +190,18 @@ def _divan(
             return measured
         number = min(most, math.ceil(number * min(_FASTER, aim / took if took else _FASTER)))
     return measured
+
+
+def _divan_path(program: SuiteProgram, benchmark: NamedBenchmark) -> str:
+    path = _crate(program) + _within(program, benchmark)
+    return "::".join(part for part in (path, benchmark.parameters) if part)
+
+
+def _divan_once(program: SuiteProgram, benchmark: NamedBenchmark, iterations: int) -> BenchmarkCommand:
+    number = min(iterations, _DIVAN_MOST)
+    chosen = _divan_path(program, benchmark) if number else "^$"
+    words = ("--bench", "--exact", chosen, "--color", "never", "--sample-count", "1", "--min-time", "0")
+    return BenchmarkCommand((*program.argv, *words, "--sample-size", str(max(1, number))), number)
 
 
 def divan_round(stdout: str, iterations: int) -> BenchmarkRound:
@@ -231,6 +253,12 @@ def _libtest(
     return _ended(done) if done.status else libtest_round(done.stdout)
 
 
+def _libtest_once(program: SuiteProgram, benchmark: NamedBenchmark, iterations: int) -> BenchmarkCommand:
+    """Without `--bench` a benchmark is a test, which makes one operation."""
+    chosen = _within(program, benchmark) if iterations else "^$"
+    return BenchmarkCommand((*program.argv, "--exact", chosen, "--test-threads=1"), min(iterations, 1))
+
+
 def libtest_round(stdout: str) -> BenchmarkRound:
     """What a `#[bench]` measured, by the one line that it has printed."""
     measured = _LIBTEST.findall(stdout)
@@ -241,7 +269,7 @@ def libtest_round(stdout: str) -> BenchmarkRound:
 
 
 LIBRARIES: Final = {
-    "criterion": _Library(b"CRITERION_HOME", _criterion_names, _criterion),
-    "divan": _Library(b"DIVAN_SAMPLE_COUNT", _divan_names, _divan),
-    "libtest": _Library(b"RUST_TEST_THREADS", _libtest_names, _libtest),
+    "criterion": _Library(b"CRITERION_HOME", _criterion_names, _criterion, _criterion_once),
+    "divan": _Library(b"DIVAN_SAMPLE_COUNT", _divan_names, _divan, _divan_once),
+    "libtest": _Library(b"RUST_TEST_THREADS", _libtest_names, _libtest, _libtest_once),
 }

@@ -18,12 +18,20 @@ from typing import Any, ClassVar, Final
 from perun.core.errors import JobFailed
 from perun.harness import _common as common
 from perun.plugin.params import param
-from perun.plugin.suites import BenchmarkRound, BenchmarkValue, HarnessContext, NamedBenchmark, SuiteProgram
+from perun.plugin.suites import (
+    BenchmarkCommand,
+    BenchmarkRound,
+    BenchmarkValue,
+    HarnessContext,
+    NamedBenchmark,
+    SuiteProgram,
+)
 
 _NAMES: Final = ("asv.conf.json", "asv.conf.jsonc")
 _BENCHMARK: Final = re.compile(
     r"^\s*(async\s+)?def\s+((time|timeraw|mem|peakmem|track)_\w|(Time|Timeraw|Mem|PeakMem|Track)[A-Z_])", re.M
 )
+_IS_TIME: Final = re.compile(r"time(raw)?_|Time(raw)?[A-Z_]")
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA: Final = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _TIMEOUT: Final = 60.0
@@ -74,6 +82,7 @@ class AsvHarness:
             *common.python_words(python, folder, params.path),
             str(common.copy_of("_asv_runner.py", ctx.scratch)),
         )
+        common.copy_of("_counting.py", ctx.scratch)
         programs = []
         for file in _configurations(folder):
             where = file.relative_to(folder).as_posix()
@@ -118,6 +127,23 @@ class AsvHarness:
         said = dict(round_of(line) for line in lines)
         missing = BenchmarkRound(0, (), "the suite ended before")
         return {one: said.get(one, missing) for one in iterations}
+
+    def one(
+        self,
+        program: SuiteProgram,
+        benchmark: NamedBenchmark,
+        iterations: int,
+        params: AsvParams,
+        ctx: HarnessContext,
+    ) -> BenchmarkCommand:
+        """In the process that imports the suite, one sample without any that warms up. What is no time runs
+        once."""
+        argv, environ = common.plain_python(program.argv)
+        file = _request(program, {benchmark: iterations} if iterations else {}, ctx, alone=True)
+        environ = {**program.data["environ"], **environ}
+        is_time = _IS_TIME.match(benchmark.name.rpartition(".")[2]) is not None
+        number = iterations if is_time else min(iterations, 1)
+        return BenchmarkCommand((*argv, str(file)), number, environ, marked=is_time and common.CAN_MARK)
 
 
 def _configurations(folder: Path) -> list[Path]:
@@ -180,18 +206,31 @@ def _lines(
     program: SuiteProgram, iterations: Mapping[NamedBenchmark, int], ctx: HarnessContext
 ) -> Iterator[Any]:
     """What the runner answers: a line for the names, then one for each benchmark."""
-    file, out, scratch = ctx.scratch / "request.json", ctx.scratch / "answer", ctx.scratch / "suite"
-    scratch.mkdir()
-    chosen = [[one.name, one.parameters, number] for one, number in iterations.items()]
-    known = {name: program.data[name] for name in ("suite", "spawn", "timeout")}
-    request = {**known, "seconds": ctx.seconds, "chosen": chosen, "scratch": str(scratch), "out": str(out)}
-    file.write_text(json.dumps(request), encoding="utf-8")
+    file, out = _request(program, iterations, ctx), ctx.scratch / "answer"
     common.output_of(ctx, (*program.argv, str(file)), program.folder, program.data["environ"], _HINT)
     lines = out.read_text().splitlines() if out.exists() else []
     if not lines:
         raise JobFailed("the suite of asv ended the process that imports it", _HINT)
     for line in lines:
         yield common.json_of(line, "the suite of asv")
+
+
+def _request(
+    program: SuiteProgram,
+    iterations: Mapping[NamedBenchmark, int],
+    ctx: HarnessContext,
+    *,
+    alone: bool = False,
+) -> Path:
+    """The file that says what is to be measured. :param alone: in one process, and once."""
+    file, scratch = ctx.scratch / "request.json", ctx.scratch / "suite"
+    scratch.mkdir()
+    chosen = [[one.name, one.parameters, number] for one, number in iterations.items()]
+    known = {name: program.data[name] for name in ("suite", "spawn", "timeout")}
+    request = {**known, "seconds": ctx.seconds, "chosen": chosen, "scratch": str(scratch), "alone": alone}
+    request["marked"] = alone and common.CAN_MARK
+    file.write_text(json.dumps({**request, "out": str(ctx.scratch / "answer")}), encoding="utf-8")
+    return file
 
 
 def names_of(line: Any) -> tuple[list[NamedBenchmark], list[str]]:

@@ -18,7 +18,13 @@ from typing import Any, ClassVar, Final
 from perun.harness import _rust
 from perun.harness._common import files_with, needed, output_of
 from perun.plugin.params import param
-from perun.plugin.suites import BenchmarkRound, HarnessContext, NamedBenchmark, SuiteProgram
+from perun.plugin.suites import (
+    BenchmarkCommand,
+    BenchmarkRound,
+    HarnessContext,
+    NamedBenchmark,
+    SuiteProgram,
+)
 
 _DEFINES: Final = re.compile(r"\bcriterion_main!|\bCriterion::default\b|\bdivan::(?:main|bench)\b|#\[bench\]")
 _CRITERION: Final = re.compile(r"criterion[@ ](\d+)\.(\d+)\.")
@@ -91,6 +97,17 @@ class CargoHarness:
         """Measure each benchmark in a process of its own; divan looks for a number in several."""
         measure = _rust.LIBRARIES[program.data["library"]].measure
         return {one: measure(program, one, number, ctx) for one, number in iterations.items()}
+
+    def one(
+        self,
+        program: SuiteProgram,
+        benchmark: NamedBenchmark,
+        iterations: int,
+        params: CargoParams,
+        ctx: HarnessContext,
+    ) -> BenchmarkCommand:
+        """Divan makes any number; the others one operation, as they do to test benchmarks."""
+        return _rust.LIBRARIES[program.data["library"]].one(program, benchmark, iterations)
 
 
 def _packages(folder: Path, files: Iterable[str]) -> list[Path]:

@@ -13,6 +13,7 @@ from perun.core.errors import JobFailed
 from perun.harness import _common as common
 from perun.plugin.params import param
 from perun.plugin.suites import (
+    BenchmarkCommand,
     BenchmarkRound,
     BenchmarkValue,
     HarnessContext,
@@ -106,7 +107,7 @@ class GoogleBenchmarkHarness:
         rounds = {}
         for number, (benchmark, wanted) in enumerate(iterations.items()):
             ctx.report(f"measuring {benchmark}", number, len(iterations))
-            whole = benchmark.name + (f"/{benchmark.parameters}" if benchmark.parameters else "")
+            whole = _whole(benchmark)
             fixed = wanted and program.data.get("fixed")
             length = f"{wanted}x" if fixed else f"{max(ctx.seconds, 1e-9):.9f}"
             made = ctx.scratch / f"{number}.json"
@@ -118,6 +119,28 @@ class GoogleBenchmarkHarness:
             done = ctx.run(argv, program.folder, {})
             rounds[benchmark] = _round(done, whole, made)
         return rounds
+
+    def one(
+        self,
+        program: SuiteProgram,
+        benchmark: NamedBenchmark,
+        iterations: int,
+        params: GoogleBenchmarkParams,
+        ctx: HarnessContext,
+    ) -> BenchmarkCommand:
+        """Versions before 1.8 repeat one iteration, the least that they choose, with what sets it up."""
+        chosen = common.exactly(_whole(benchmark)) if iterations else "^$"
+        length, repeated = ("0", iterations) if not program.data.get("fixed") else (f"{iterations}x", 1)
+        words = (
+            f"--benchmark_filter={chosen}", f"--benchmark_min_time={length if iterations else '0'}",
+            f"--benchmark_repetitions={repeated or 1}", "--benchmark_report_aggregates_only=true",
+        )  # fmt: skip
+        return BenchmarkCommand((*program.argv, *words), iterations)
+
+
+def _whole(benchmark: NamedBenchmark) -> str:
+    """The name of a benchmark in its program."""
+    return benchmark.name + (f"/{benchmark.parameters}" if benchmark.parameters else "")
 
 
 def named(line: str) -> NamedBenchmark:

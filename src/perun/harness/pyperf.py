@@ -18,7 +18,14 @@ from typing import Any, ClassVar, Final
 from perun.core.errors import JobFailed
 from perun.harness import _common as common
 from perun.plugin.params import param
-from perun.plugin.suites import BenchmarkRound, BenchmarkValue, HarnessContext, NamedBenchmark, SuiteProgram
+from perun.plugin.suites import (
+    BenchmarkCommand,
+    BenchmarkRound,
+    BenchmarkValue,
+    HarnessContext,
+    NamedBenchmark,
+    SuiteProgram,
+)
 
 _IMPORT: Final = re.compile(r"^\s*(import|from)\s+pyperf\b", re.MULTILINE)
 _RUNNER: Final = re.compile(r"\bRunner\s*\(")
@@ -97,6 +104,23 @@ class PyperfHarness:
             else:
                 said[benchmark] = round_of(file.read_text(encoding="utf-8"))
         return said
+
+    def one(
+        self,
+        program: SuiteProgram,
+        benchmark: NamedBenchmark,
+        iterations: int,
+        params: PyperfParams,
+        ctx: HarnessContext,
+    ) -> BenchmarkCommand:
+        """A worker with one value, without any that warms up. Without operations, of a task that is none."""
+        tasks = _tasks(program, ctx)
+        if benchmark not in tasks:
+            raise JobFailed(f"{program.name} does not have {benchmark}", _HINT)
+        argv, environ = common.plain_python(program.argv)
+        task = tasks[benchmark] if iterations else len(tasks)
+        words = ("--worker", f"--worker-task={task}", f"--loops={max(1, iterations)}", "--warmups=0")
+        return BenchmarkCommand((*argv, *words, "--values=1"), iterations, environ)
 
 
 def _tasks(program: SuiteProgram, ctx: HarnessContext) -> dict[NamedBenchmark, int]:

@@ -19,6 +19,7 @@ from perun.core.errors import JobFailed
 from perun.harness import _common as common
 from perun.plugin.params import param
 from perun.plugin.suites import (
+    BenchmarkCommand,
     BenchmarkRound,
     BenchmarkValue,
     HarnessContext,
@@ -30,6 +31,7 @@ from perun.plugin.suites import (
 _BENCHMARK: Final = re.compile(r"^\s*def \w+\([^)]*\bbenchmark(_weave)?\b", re.MULTILINE)
 _NEEDED: Final = {"pytest": "pytest", "pytest_benchmark": "pytest-benchmark"}
 _HINT: Final = "run `python -m pytest --benchmark-only` to see more"
+_ANSWER: Final = "answer.json"
 _NONE_FOUND: Final = 5
 """The status of pytest where it collects no test."""
 
@@ -67,6 +69,7 @@ class PytestBenchmarkHarness:
         """One program; nothing is built."""
         python = common.python_of(folder, params.python, _NEEDED, params.path, ctx)
         script = str(common.copy_of("_pytest_rounds.py", ctx.scratch))
+        common.copy_of("_counting.py", ctx.scratch)
         files = list(params.tests or self.detect(folder))
         if not files:
             raise JobFailed(
@@ -113,6 +116,23 @@ class PytestBenchmarkHarness:
         missing = BenchmarkRound(0, (), _missing(answer))
         return {one: measured.get(node_of(one), missing) for one in iterations}
 
+    def one(
+        self,
+        program: SuiteProgram,
+        benchmark: NamedBenchmark,
+        iterations: int,
+        params: PytestBenchmarkParams,
+        ctx: HarnessContext,
+    ) -> BenchmarkCommand:
+        """As many operations again warm up before, and one more gives the value of the function. Without any,
+        the tests are collected."""
+        argv, environ = common.plain_python(program.argv)
+        node = node_of(benchmark)
+        chosen = {node: iterations} if iterations else {}
+        file = _request([node.split("::")[0]], chosen, ctx, marked=common.CAN_MARK)
+        number = 2 * iterations + 1 if iterations else 0
+        return BenchmarkCommand((*argv, str(file)), number, environ, marked=common.CAN_MARK)
+
 
 def node_of(benchmark: NamedBenchmark) -> str:
     """What pytest calls a test."""
@@ -122,12 +142,20 @@ def node_of(benchmark: NamedBenchmark) -> str:
 def _run(
     program: SuiteProgram, files: Sequence[str], chosen: Mapping[str, int], ctx: HarnessContext
 ) -> tuple[dict[str, Any], ToolOutput]:
-    file, out = ctx.scratch / "request.json", ctx.scratch / "answer.json"
-    request = {"files": list(files), "chosen": list(chosen.items()), "seconds": ctx.seconds}
-    request |= {"json": str(ctx.scratch / "benchmarks.json"), "out": str(out), "scratch": str(ctx.scratch)}
-    file.write_text(json.dumps(request), encoding="utf-8")
-    done = ctx.run((*program.argv, str(file)), program.folder, {})
+    done = ctx.run((*program.argv, str(_request(files, chosen, ctx))), program.folder, {})
+    out = ctx.scratch / _ANSWER
     return (common.json_of(out.read_text(encoding="utf-8"), "pytest") if out.exists() else {}), done
+
+
+def _request(
+    files: Sequence[str], chosen: Mapping[str, int], ctx: HarnessContext, *, marked: bool = False
+) -> Path:
+    """The file that says what is to run, and that the answer is to lie beside it."""
+    file = ctx.scratch / "request.json"
+    request = {"files": list(files), "chosen": list(chosen.items()), "seconds": ctx.seconds, "marked": marked}
+    request |= {"json": str(ctx.scratch / "benchmarks.json"), "out": str(ctx.scratch / _ANSWER)}
+    file.write_text(json.dumps({**request, "scratch": str(ctx.scratch)}), encoding="utf-8")
+    return file
 
 
 def _why(answer: Mapping[str, Any], done: ToolOutput) -> str:

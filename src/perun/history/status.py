@@ -120,11 +120,11 @@ def _bisection(repo: Repository) -> str:
     asked = bisections.interrupted(repo)
     if asked is None:
         return ""
-    good, bad, metric, location, script = (
-        str(asked.get(name) or "") for name in ("good", "bad", "metric", "location", "script")
+    good, bad, metric, location, script, benchmark = (
+        str(asked.get(name) or "") for name in ("good", "bad", "metric", "location", "script", "benchmark")
     )
     ends = f"{good[:_SHOWN]}..{bad[:_SHOWN]}"
-    what = script or " of ".join(filter(None, (metric, location)))
+    what = script or " of ".join(filter(None, (metric, location or benchmark)))
     return f"{ends}, {what}" if what else ends
 
 

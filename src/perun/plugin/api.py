@@ -20,6 +20,7 @@ from perun.plugin.interchange import ImportContext as ImportContext
 from perun.plugin.interchange import Imported as Imported
 from perun.plugin.interchange import Importer as Importer
 from perun.plugin.interchange import ImportFile as ImportFile
+from perun.plugin.suites import BenchmarkCommand as BenchmarkCommand
 from perun.plugin.suites import BenchmarkRound as BenchmarkRound
 from perun.plugin.suites import BenchmarkValue as BenchmarkValue
 from perun.plugin.suites import Harness as Harness

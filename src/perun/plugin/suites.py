@@ -115,6 +115,20 @@ class BenchmarkRound(NamedTuple):
     failure: str = ""
 
 
+class BenchmarkCommand(NamedTuple):
+    """What runs one benchmark and nothing else, as a program that can be recorded.
+
+    :param argv: its words, the first one absolute or found on the path. :param iterations: operations that it
+        makes. :param environ: variables besides those of the user; a `PYTHONPATH` is put in front of theirs.
+    :param marked: whether it asks Valgrind where to begin to count (CALLGRIND_START_INSTRUMENTATION).
+    """
+
+    argv: tuple[str, ...]
+    iterations: int
+    environ: Mapping[str, str] = MappingProxyType({})
+    marked: bool = False
+
+
 class ToolOutput(NamedTuple):
     """What a program that ended has written. :param status: that of its exit, as a shell says it."""
 
@@ -147,6 +161,12 @@ class Harness(Protocol[P_contra]):
     the benchmark as its arguments, and the parameters as its workload. Of `name`, `help` and `Params` see
     :class:`perun.plugin.api.Plugin`. One of which starting a process costs more than measuring has the
     attribute `together = True`: it gets all benchmarks of a round at once, else each by itself.
+
+    One whose benchmarks can run apart has a method `one(program, benchmark, iterations, params, ctx)`, too,
+    which `perun explain` needs. It returns a :class:`BenchmarkCommand` that makes so many operations, may run
+    several times, and takes no number by the clock. Where it cannot make so many, it says how many it makes;
+    for 0 it starts the program as far as it goes without the benchmark. What it writes in `ctx.scratch` stays
+    as long as the command is used.
 
     It raises :class:`~perun.core.errors.CollectorUnavailable` where a tool is missing, and
     :class:`~perun.core.errors.JobFailed` where one fails.

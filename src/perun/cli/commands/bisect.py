@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import click
 
 from perun.cli.answers.data import SHORT, finite, write_json
-from perun.cli.commands.compare import complete_metric
+from perun.cli.commands.compare import complete_harness, complete_metric
 from perun.cli.completing import complete_minor
 from perun.cli.options import CommandOptions, json_option, sizes_of, with_options_of
 from perun.cli.session import Session
@@ -170,15 +171,18 @@ def _next_without(found: BisectResult) -> str:
     if "--resume" in found.why:
         return "go on with: perun bisect --resume --budget SECONDS"
     if "certain" in found.why:
-        return "give it more time: --budget SECONDS, --max-pairs N; or choose --metric instructions"
-    return "name other versions, or another --metric or --location; perun changes shows what is stored"
+        more = "give it more time: --budget SECONDS, --max-pairs N"
+        return more if found.benchmark else f"{more}; or choose --metric instructions"
+    another = "--metric" if found.benchmark else "--metric or --location"
+    return f"name other versions, or another {another}; perun changes shows what is stored"
 
 
 def _next(found: BisectResult) -> str:
+    of_it = f" --benchmark {shlex.quote(found.benchmark)}" if found.benchmark else ""
     if found.first is not None:
-        return f"perun explain {found.first.checksum[:SHORT]}"
+        return f"perun explain {found.first.checksum[:SHORT]}{of_it}"
     parent = found.parent.checksum[:SHORT] if found.parent else found.good.checksum[:SHORT]
-    return f"perun explain {parent}..{found.range[-1].checksum[:SHORT]}"
+    return f"perun explain {parent}..{found.range[-1].checksum[:SHORT]}{of_it}"
 
 
 def _ratio_data(ratio: CostRatio | None) -> dict[str, Any] | None:
@@ -226,6 +230,13 @@ class BisectOptions(CommandOptions):
         "memory:peak; by default cpu, or instructions where there is a location. With :growth behind it, the "
         "order of growth, as trace:growth.",
     )
+    benchmark: str = param(
+        "",
+        metavar="NAME",
+        help="Measure this one of the named benchmarks of the project, in place of a command; a shell "
+        "pattern that only one fits will do.",
+    )
+    harness: str = param("", metavar="NAME", help="The harness of the benchmark, where several have it.")
     location: str = param(
         "",
         metavar="FUNCTION",
@@ -265,14 +276,19 @@ class BisectOptions(CommandOptions):
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
         return BisectRequest(
             good, bad, self.cmd, self.args, self.workload, self.metric, self.location, self.script,
-            self.budget, self.max_pairs, not self.no_pin, sizes_of(self.sizes),
+            self.budget, self.max_pairs, not self.no_pin, sizes_of(self.sizes), self.benchmark, self.harness,
         )  # fmt: skip
 
 
 @click.command()
 @click.argument("good", metavar="[GOOD]", required=False, shell_complete=complete_minor)
 @click.argument("bad", metavar="[BAD]", required=False, shell_complete=complete_minor)
-@with_options_of(BisectOptions, "given", metric={"shell_complete": complete_metric})
+@with_options_of(
+    BisectOptions,
+    "given",
+    metric={"shell_complete": complete_metric},
+    harness={"shell_complete": complete_harness},
+)
 @json_option()
 @click.pass_context
 def bisect(
@@ -289,6 +305,7 @@ def bisect(
     perun bisect v1.0 v2.0 -c './sort big.txt'
     perun bisect v1.0 --metric instructions --location compare
     perun bisect v1.0 --metric growth --location compare --sizes 50,100,200,400,800
+    perun bisect v1.0 --benchmark 'parser.BenchmarkParse size=10'
     perun bisect v1.0 v2.0 --script 'sh test.sh'
     perun bisect --resume
     """

@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from perun.cli.answers.data import SHORT, write_json
+from perun.cli.commands.compare import complete_harness
 from perun.cli.commands.measuring import SEED
 from perun.cli.options import CommandOptions, json_option, sizes_of, version_argument, with_options_of
 from perun.cli.session import Session
@@ -23,7 +24,7 @@ from perun.measurement import present
 from perun.pages import CSS, escape, frame, page
 from perun.plugin.params import param
 from perun.profile.amounts import percent, readable_pair
-from perun.running.compare.plan import share
+from perun.running.compare.plan import refuse_with_benchmark, share
 from perun.running.explain.costs import certainty, difference, place, ratio, sentence
 from perun.running.explain.data import (
     AllocatorSite,
@@ -310,6 +311,13 @@ def write_page(path: Path, found: Explanation) -> None:
 class ExplainCommandOptions(CommandOptions):
     """What is measured, and what is told."""
 
+    benchmark: str = param(
+        "",
+        metavar="NAME",
+        help="Explain this one of the named benchmarks of the project, in place of a command; a shell "
+        "pattern that only one fits will do.",
+    )
+    harness: str = param("", metavar="NAME", help="The harness of the benchmark, where several have it.")
     sizes: str = param(
         "",
         formerly=["-s"],
@@ -339,7 +347,7 @@ class ExplainCommandOptions(CommandOptions):
 @click.command()
 @version_argument("versions", metavar="VERSION|A..B", before="location", text="The same as VERSION.")
 @click.argument("location", metavar="[LOCATION]", required=False, default="")
-@with_options_of(ExplainCommandOptions, "given")
+@with_options_of(ExplainCommandOptions, "given", harness={"shell_complete": complete_harness})
 @json_option()
 @click.pass_context
 def explain(
@@ -355,6 +363,7 @@ def explain(
     \b
     perun explain HEAD                             why is my last commit slower
     perun explain 4baf672 sort -o why.html         ... one function, and a page
+    perun explain HEAD --benchmark 'parser.BenchmarkParse size=10'
     perun explain v1.0..v2.0 -c ./prog -w 400 --sizes 50,100,200,400,800
     """
     session: Session = ctx.obj
@@ -374,14 +383,29 @@ def explain(
         given.seed,
         _collected(given.collect),
         given.budget,
+        given.benchmark,
+        given.harness,
+    )
+    refuse_with_benchmark(
+        given.benchmark,
+        given.harness,
+        {
+            "--cmd": given.cmd,
+            "--args": given.args,
+            "--workload": given.workload,
+            "--sizes": given.sizes,
+            "--no-collect": given.no_collect,
+        },
     )
     if given.budget is not None and not given.budget > 0:
         raise UsageError(f"--budget: {given.budget:g} is no time", "give seconds above 0")
     if options.sizes and not options.collects:
         raise UsageError("--sizes needs measurements, which --no-collect forbids", "leave out one of them")
     planned = plan(session.repository, options)
-    with session.progress(0, "explaining", enabled=not as_json) as bar:
-        found = run(session.repository, planned, options, bar.update, pages=bool(given.output))
+    with session.progress(0, "explaining", enabled=not as_json) as bar, session.writing_to(bar.out):
+        found = run(
+            session.repository, planned, options, bar.update, pages=bool(given.output), note=session.note
+        )
     if given.output:
         write_page(Path(given.output), found)
     if as_json:

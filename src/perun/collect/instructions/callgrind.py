@@ -130,6 +130,7 @@ class CallgrindEngine:
             self._path,
             *_OPTIONS,
             *self._chains(),
+            *(["--instr-atstart=no"] if options.marked else []),
             f"--callgrind-out-file={prefix}/out.%p",
             f"--log-file={prefix}/log.%p",
             "--",

@@ -19,13 +19,14 @@ class CountingOptions(NamedTuple):
 
     :ivar callers: length of the call chains that are told apart. :ivar children: whether processes that the
         command starts count too. :ivar python: whether functions of Python are told instead of those of C.
-        :ivar timeout: seconds; 0 for never.
+        :ivar timeout: seconds; 0 for never. :ivar marked: whether nothing counts before the program says so.
     """
 
     callers: int = 10
     children: bool = True
     python: bool = False
     timeout: float = 0.0
+    marked: bool = False
 
 
 class InstructionRecording(NamedTuple):

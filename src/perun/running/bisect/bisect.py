@@ -6,17 +6,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from perun.core.errors import DamagedStore, PerunError, UsageError
 from perun.core.machine import class_of
 from perun.history.changes import history
+from perun.history.changes.data import History
 from perun.plugin.api import MinorVersion
 from perun.repository import bisections as journals
 from perun.repository.bisections import BisectionJournal
 from perun.repository.repository import Repository
 from perun.repository.walking import first_parents
+from perun.running.bisect import benchmark
 from perun.running.bisect.data import (
     BisectRequest,
     BisectResult,
@@ -148,14 +151,17 @@ def bisect(
     else:
         typed, asked = asked, resolved(repo, asked, watcher.note)
         path(repo, str(asked.good), str(asked.bad))  # raises, before there is anything to resume
-        if not asked.script:
+        if asked.benchmark:
+            asked = benchmark.named(repo, asked, watcher.tell, watcher.note)
+        elif not asked.script:
             case = case_of(repo, asked, typed)
             quantity(repo, case, asked.metric, asked.location, asked.sizes)
         journal = journals.begin(repo, {"asked": asdict(asked)})
     with journal:
         try:
-            with copies(repo, watcher.tell) as built:
-                found = _Bisection(repo, asked, journal, built, watcher, rng or random.Random()).run()
+            with copies(repo, watcher.tell) as built, ExitStack() as scratch:
+                rng = rng or random.Random()
+                found = _Bisection(repo, asked, journal, built, watcher, rng, scratch).run()
         except PerunError as problem:
             if journal.is_empty or isinstance(problem, UnusableEnd):
                 journal.end()
@@ -203,22 +209,37 @@ class _Bisection:
         built: BuiltCopies,
         watcher: ProgressSink,
         rng: random.Random,
+        scratch: ExitStack,
     ) -> None:
         self._repo = repo
         self._watcher = watcher
         self._good, self._bad = ends_of(repo, asked)
         self._seen: dict[str, VersionEvidence] = {}
-        self._what = asked.script
+        self._benchmark = asked.benchmark
+        self._measuring: BisectMeasurement | None = None
+        self._script = asked.script
         if asked.script:
             script = Script(repo, asked.script, built, journal, asked.budget, watcher.tell)
             self._judge: Classifier = ScriptClassifier(script)
             return
+
+        def read() -> History:
+            return history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
+
+        if asked.benchmark:
+            wanted = benchmark.quantity_of(repo, asked)
+            of_suite = benchmark.BenchmarkMeasurement(
+                repo, asked, wanted, built, journal, watcher.tell, watcher.note, rng, scratch
+            )
+            self._measuring = of_suite
+            self._judge = benchmark.BenchmarkClassifier(
+                of_suite, lambda metric: benchmark.stored_values(read(), wanted, metric, repo)
+            )
+            return
         wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location, asked.sizes)
-        self._what = str(wanted)
-        read = history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
-        known, metric = stored_values(read, wanted, class_of(describe_machine(repo)))
-        measuring = BisectMeasurement(repo, asked, wanted, built, journal, watcher.tell, rng)
-        self._judge = CostClassifier(measuring, known, metric)
+        known, metric = stored_values(read(), wanted, class_of(describe_machine(repo)))
+        self._measuring = BisectMeasurement(repo, asked, wanted, built, journal, watcher.tell, rng)
+        self._judge = CostClassifier(self._measuring, known, metric)
 
     def run(self) -> BisectResult:
         """The answer: the ends, the search, the confirmation, and the way into a merge."""
@@ -347,7 +368,7 @@ class _Bisection:
             result.parent if result else None,
             ratio or ends.ratio,
             confirmed,
-            self._what,
+            self._measuring.what if self._measuring else self._script,
             ends.kind,
             ends.larger_is_better,
             self._good,
@@ -358,6 +379,7 @@ class _Bisection:
             sum(one.like is VersionLabel.SKIPPED for one in seen),
             merge,
             why,
+            self._benchmark,
         )
 
 

@@ -17,7 +17,13 @@ from perun.plugin.api import MinorVersion
 from perun.profile.amounts import factor
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import CLOCKS, PEAK
-from perun.running.compare.plan import CompareCase, CompareOptions, cases_of, require_own
+from perun.running.compare.plan import (
+    CompareCase,
+    CompareOptions,
+    cases_of,
+    refuse_with_benchmark,
+    require_own,
+)
 
 PER_DOUBLING: Final = "x at twice the size"
 """The unit of an order of growth: 2 of n, 4 of n^2; see :func:`perun.models.growth.comparison.doubling`."""
@@ -45,6 +51,8 @@ class BisectRequest:
     :ivar budget: seconds for measuring everything. :ivar most_pairs: for one version.
     :ivar pin: keep the program on one core.
     :ivar sizes: workloads over which an order of growth is told.
+    :ivar benchmark: the name of a benchmark of a suite, in place of a command; once it is found, the command
+        is that of its :ivar harness:, the arguments are its name, and the workload its parameters.
     """
 
     good: str | None = None
@@ -59,6 +67,8 @@ class BisectRequest:
     most_pairs: int = MAX_PAIRS
     pin: bool = True
     sizes: tuple[str, ...] = ()
+    benchmark: str = ""
+    harness: str = ""
 
 
 class VersionLabel(Enum):
@@ -143,6 +153,7 @@ class BisectResult(NamedTuple):
     :param measured: versions that were measured or given to the script. :param stored: versions of which what
         is stored decided. :param skipped: versions that cannot be built or run.
     :param merged: whether `first` came by a merge, through which it was searched.
+    :param benchmark: the name of the benchmark; empty of a command.
     :param why: what the user should know of the answer; empty if nothing.
     """
 
@@ -162,6 +173,7 @@ class BisectResult(NamedTuple):
     skipped: int
     merged: MinorVersion | None = None
     why: str = ""
+    benchmark: str = ""
 
     @property
     def is_degradation(self) -> bool | None:
@@ -196,27 +208,35 @@ def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectReques
             "--script judges versions by itself",
             "leave out --cmd, --metric, --location and --sizes, or --script",
         )
+    refuse_with_benchmark(
+        asked.benchmark,
+        asked.harness,
+        {"--cmd": asked.cmd, "--args": asked.args, "--workload": asked.workload, "--location": asked.location,
+         "--sizes": asked.sizes, "--script": asked.script},
+    )  # fmt: skip
     if asked.good is not None and asked.bad is not None:
         return replace(asked, good=repo.version(asked.good), bad=repo.version(asked.bad))
     if asked.good is None:
         if asked.script:
             raise UsageError("--script needs the ends", "name them: perun bisect GOOD BAD --script CMD")
-        return _of_change(asked, _newest_open(repo), note)
+        return _of_change(repo, asked, _newest_open(repo, asked), note)
     good = repo.version(asked.good)
     found = None if asked.script else _change_of(repo, good, asked)
     if found is not None:
-        return _of_change(asked, found, note)
+        return _of_change(repo, asked, found, note)
     return replace(asked, good=good, bad=repo.version(None))
 
 
-def _newest_open(repo: Repository) -> _Found:
-    """The newest degradation whose commit is not known, which nothing took back and nobody acknowledged."""
+def _newest_open(repo: Repository, asked: BisectRequest) -> _Found:
+    """The newest degradation of what is asked for whose commit is not known, which nothing took back and
+    nobody acknowledged."""
     found, acknowledged = changes(repo), Acknowledgements.load(repo)
     degradations = [
         _Found(at, step)
         for at in found.found
         for step in at.steps
         if step.is_degradation
+        and _is_of_benchmark(step, asked)
         and not (step.reverted_by or step.moved_with)
         and not acknowledged.covers_any([one.checksum for one in at.possible], step.series.location)
     ]
@@ -256,9 +276,21 @@ def _is_asked_for(step: ChangePoint, asked: BisectRequest) -> bool:
     key = step.series
     own = key.configuration
     return (
-        asked.location in ("", key.location, key.location.partition(" [")[0], key.location.partition(":")[0])
+        _is_of_benchmark(step, asked)
+        and asked.location
+        in ("", key.location, key.location.partition(" [")[0], key.location.partition(":")[0])
         and asked.cmd in ("", own.cmd)
         and asked.metric.partition(":")[0] in ("", own.collector, key.type, *_names_of(step))
+    )
+
+
+def _is_of_benchmark(step: ChangePoint, asked: BisectRequest) -> bool:
+    """Whether it is of the benchmark, where one is named."""
+    own = step.series.configuration
+    harness = asked.harness.replace("-", "_")
+    return asked.benchmark in ("", f"{own.args} {own.workload}".rstrip(), own.args) and harness in (
+        "",
+        own.collector.partition(".")[0],
     )
 
 
@@ -268,9 +300,9 @@ def _names_of(step: ChangePoint) -> Iterator[str]:
         yield from (name for name, subtype in CLOCKS.items() if subtype == step.series.subtype)
 
 
-def _of_change(asked: BisectRequest, found: _Found, note: Note) -> BisectRequest:
+def _of_change(repo: Repository, asked: BisectRequest, found: _Found, note: Note) -> BisectRequest:
     key, own = found.step.series, found.step.series.configuration
-    ends = found.at.since.checksum, found.at.version.checksum
+    asked = replace(asked, good=found.at.since.checksum, bad=found.at.version.checksum)
     clock = next(_names_of(found.step), "")
     if own.collector.replace("_", "-") == PEAK:
         metric, location = PEAK, ""
@@ -283,10 +315,13 @@ def _of_change(asked: BisectRequest, found: _Found, note: Note) -> BisectRequest
         f"{key.location} of {' '.join(filter(None, (own.cmd, own.args, own.workload)))} changed by "
         f"{factor(found.step.ratio)} at {'one of ' * (len(versions) > 1)}{listed(versions, 4)}"
     )
+    harness = own.collector.partition(".")[0]
+    if harness in repo.registry.names("harness"):
+        kind = ":".join(filter(None, (key.type, key.subtype)))
+        name = f"{own.args} {own.workload}".rstrip()
+        return replace(asked, benchmark=name, harness=harness, metric=asked.metric or kind)
     return replace(
         asked,
-        good=ends[0],
-        bad=ends[1],
         cmd=asked.cmd or own.cmd,
         args=asked.args or own.args,
         workload=asked.workload or own.workload,

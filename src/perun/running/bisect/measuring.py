@@ -80,6 +80,7 @@ class BuiltCopies:
         self._builds = builds
         self._tell = tell
         self._versions: dict[Path, str] = {}
+        self._copied: dict[str, Path] = {}
 
     def folder(self, version: MinorVersion) -> Path:
         """The folder of the version, which is built now where it is not yet; it stays until two others are
@@ -91,6 +92,16 @@ class BuiltCopies:
         folder = self._builds.enter(version.checksum).folder
         self._versions[folder] = version.checksum
         return folder
+
+    def copied(self, version: MinorVersion) -> Path:
+        """The folder of a copy of the version, which stays as long as the versions do.
+
+        :raises PerunError: as :meth:`folder`.
+        """
+        found = self._copied.get(version.checksum)
+        if found is None:
+            found = self._copied[version.checksum] = self._builds.copied(self.folder(version))
+        return found
 
     def version_of(self, folder: Path) -> str:
         """The checksum of the version in that folder."""
@@ -131,6 +142,11 @@ class BisectMeasurement:
         self._rng = rng
         known = journal.known("metric")
         self._metric = None if known is None else Metric(*known)
+
+    @property
+    def what(self) -> str:
+        """What is measured, as `instructions of sort of ./app big.txt`."""
+        return str(self._wanted)
 
     @property
     def is_growth(self) -> bool:
@@ -188,17 +204,25 @@ class BisectMeasurement:
         known = self._known("value", version)
         if known is not None:
             return float(known)
-        with self._attempt(version), self._instrument() as instrument:
+        with self._attempt(version):
+            value, made = self._once(version)
+        wanted = [registering.SaveRequest(profile, version.checksum, registers=True) for profile in made]
+        if wanted:
+            registering.save_together(self._repo, wanted)
+        self._journal.keep(value, "value", version.checksum)
+        return value
+
+    def _once(self, version: MinorVersion) -> tuple[float, list[Profile]]:
+        """The number of one run, and what there is to be stored of it.
+
+        :raises PerunError: where the version cannot be built or run.
+        """
+        with self._instrument() as instrument:
             folder = self._copies.folder(version)
             self._tell(f"measuring {version.checksum[:7]}")
             reading = instrument.measure(folder, 0.0, None)
         (value,) = reading.values.values()
-        if reading.profile is not None:
-            registering.save_together(
-                self._repo, [registering.SaveRequest(reading.profile, version.checksum, registers=True)]
-            )
-        self._journal.keep(value, "value", version.checksum)
-        return value
+        return value, [reading.profile] if reading.profile is not None else []
 
     def pairs(
         self, base: MinorVersion, head: MinorVersion, rules: Rules, seconds: float, why: str
@@ -266,7 +290,7 @@ class BisectMeasurement:
         }
         about = answers.about_trial(uuid.uuid4().hex, planned, trial, options)
         store(self._repo, planned.sides, made, about, int(time.time()))
-        return _as_data(trial)
+        return as_data(trial)
 
     @contextmanager
     def _instrument(self) -> Iterator[Instrument]:
@@ -287,7 +311,7 @@ class BisectMeasurement:
         return self._repo.vcs.get_minor_version_info(self._copies.version_of(folder))
 
 
-def _as_data(trial: Trial) -> dict[str, Any]:
+def as_data(trial: Trial) -> dict[str, Any]:
     """What the trial says, for the journal."""
     (decision,) = trial.decisions
     found = decision.verdict.difference

@@ -224,7 +224,7 @@ def stored_values(read: History, wanted: Quantity, machine: str) -> tuple[dict[s
     if metric is None:
         return {}, None
     exact = all(read.keys[number].exact for number in rows[metric])
-    return _by_version(read, rows[metric]), metric._replace(exact=exact)
+    return by_version(read, rows[metric]), metric._replace(exact=exact)
 
 
 def _metric_of(key: SeriesKey, wanted: Quantity, machine: str) -> Metric | None:
@@ -247,7 +247,8 @@ def _metric_of(key: SeriesKey, wanted: Quantity, machine: str) -> Metric | None:
     return metric if wanted.location else summed(job.cmd, metric)
 
 
-def _by_version(read: History, rows: list[int]) -> dict[str, float]:
+def by_version(read: History, rows: list[int]) -> dict[str, float]:
+    """The sums of these rows by the checksum of the version."""
     import numpy as np
 
     values = read.values[rows]

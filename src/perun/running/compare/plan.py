@@ -217,6 +217,20 @@ def require_own(repo: Repository, jobs: Iterable[Job], doing: str) -> None:
     repo.require_trust(doing, by_profiles(repo.root, repo.config, repo.environ, commands))
 
 
+def refuse_with_benchmark(benchmark: str, harness: str, others: Mapping[str, object]) -> None:
+    """:param others: options that belong to a command, by their names.
+
+    :raises UsageError: where one is given beside a benchmark, or a harness without one.
+    """
+    if harness and not benchmark:
+        raise UsageError(
+            f"--harness {harness} says whose benchmark is meant, and none is", "name it with --benchmark"
+        )
+    for option, value in others.items():
+        if benchmark and value:
+            raise UsageError(f"{option} does not go with --benchmark", "leave one of them out")
+
+
 def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[CompareCase]:
     """The configurations that are measured: each once, whatever collectors the matrix has for it.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,14 +23,16 @@ from perun.profile.head import Configuration
 from perun.profile.incomplete import text_of as why_incomplete
 from perun.profile.uid import flatten
 from perun.repository import registering
-from perun.repository.jobs import PluginConfig, make_unit
-from perun.repository.repository import Repository
+from perun.repository.jobs import Job, PluginConfig, make_unit
+from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.running.compare.instruments import quiet
 from perun.running.compare.plan import CompareCase, CompareSide, Folders
 from perun.running.explain import costs
+from perun.running.explain.benchmark import ExplainedBenchmark, difference, run_of
 from perun.running.explain.costs import OUTSIDE, FunctionKey
 from perun.running.explain.data import CostChange
 from perun.running.explain.plan import (
+    COLLECTED,
     CaseEvidence,
     ExplainOptions,
     ExplainPlan,
@@ -167,9 +170,16 @@ class ExplainMeasurement:
     """
 
     def __init__(
-        self, repo: Repository, plan: ExplainPlan, folders: Folders, options: ExplainOptions, report: Report
+        self,
+        repo: Repository,
+        plan: ExplainPlan,
+        folders: Folders,
+        options: ExplainOptions,
+        report: Report,
+        benchmark: ExplainedBenchmark | None = None,
     ) -> None:
         self.stored = 0
+        self._benchmark = benchmark
         self._options = options
         self._begun = time.monotonic()
         self._repo = repo
@@ -185,7 +195,10 @@ class ExplainMeasurement:
         """
         python = self._is_python(found.case)
         for collector in COUNTING:
-            if collector not in found.pairs and self._is_wanted(collector, collector, found.unseen):
+            known = python and self._benchmark is not None and COUNTING[0] in found.pairs
+            if collector not in found.pairs and self._is_wanted(
+                collector, collector, found.unseen, known=known
+            ):
                 pair = self._both(found, found.case, collector, python)
                 if pair is not None:
                     found.pairs[collector] = pair
@@ -225,7 +238,7 @@ class ExplainMeasurement:
                 return found
             if why := why_incomplete(pair[-1]):
                 found.unseen.append(f"calls: the recording of the {side.name} is incomplete: {why}")
-        self._made += zip(self._plan.sides, pair, strict=True)
+        self._keep(pair)
         return found._replace(pairs={**found.pairs, collector: ProfilePair(pair[0], pair[1], new=True)})
 
     def _of_calls(
@@ -242,16 +255,30 @@ class ExplainMeasurement:
             return make_unit(self._repo, "collect", collector, params, "perun explain")
         return replace(configured, params=replace(configured.params, **own))
 
-    def _is_wanted(self, name: str, what: str, unseen: list[str]) -> bool:
-        """Whether the user wants it to be measured, and there is time left; else it is said."""
+    def _is_wanted(self, name: str, what: str, unseen: list[str], *, known: bool = False) -> bool:
+        """Whether the user wants it to be measured, and there is time left; else it is said.
+
+        :param known: whether the instructions of a benchmark in Python are known already.
+        """
         if name not in self._options.what:
             unseen.append(f"{name}: not measured, as --collect does not name it")
+            return False
+        if name == COUNTING[1] and known and self._options.what == COLLECTED:
+            unseen.append(
+                f"{name}: not measured, as that of a harness in Python takes minutes: --collect {name}"
+            )
             return False
         budget = self._options.budget
         if budget is not None and time.monotonic() - self._begun >= budget:
             unseen.append(f"{name}: the budget of {budget:g} s was spent before {what} could be measured")
             return False
         return True
+
+    def _keep(self, pair: Sequence[Profile]) -> None:
+        """Have both stored, but not those of a benchmark: in them a harness does what depends on times, such
+        as sorting them, which would be told as changes that are exact."""
+        if self._benchmark is None:
+            self._made += zip(self._plan.sides, pair, strict=True)
 
     def store(self) -> None:
         """Register the new profiles, those of both sides together."""
@@ -268,8 +295,13 @@ class ExplainMeasurement:
         self.stored, self._made = len(wanted), []
 
     def program(self, case: CompareCase, side: CompareSide) -> Path | None:
-        """The file that the command runs, where it is in the working copy of the side."""
+        """The file that the command runs, where it is in the working copy of the side; that of a benchmark
+        may have been built elsewhere."""
         folder = self._folders[side.name][0]
+        if self._benchmark is not None:
+            path = self._benchmark.sides[side.name].program
+            built = folder.resolve(), self._repo.root.resolve() / PERUN_FOLDER
+            return path if any(map(path.is_relative_to, built)) else None
         run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
         try:
             path = Path(find_executable(run.command().argv[0], folder, run.environ)).resolve()
@@ -280,7 +312,8 @@ class ExplainMeasurement:
     def _is_python(self, case: CompareCase) -> bool:
         folder = self._folders["head"][0]
         run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
-        name = os.path.basename(run.command().argv[0])
+        words = self._benchmark.sides["head"].more.argv if self._benchmark else run.command().argv
+        name = os.path.basename(words[0])
         if name.startswith("python"):
             return True
         path = self.program(case, self._plan.head)
@@ -295,7 +328,12 @@ class ExplainMeasurement:
         for unit in case.collectors:
             if unit.name == collector:
                 return unit
-        params = {"python": True} if python else {}
+        params: dict[str, Any] = {"python": True} if python else {}
+        if self._benchmark is not None and collector == COUNTING[0]:
+            params["engine"] = "callgrind"  # samples of two short runs have no difference
+            params["marked"] = self._benchmark.sides["head"].more.marked
+            if python and not params["marked"]:  # chains of callers of all that is imported take gigabytes
+                params["callers"] = 0
         return make_unit(self._repo, "collect", collector, params, "perun explain")
 
     def _both(
@@ -310,12 +348,10 @@ class ExplainMeasurement:
                 hint = f" ({problem.hint})" if problem.hint else ""
                 found.unseen.append(f"{collector}: {side} cannot be measured: {problem.message}{hint}")
                 return None
-        self._made += zip(self._plan.sides, pair, strict=True)
+        self._keep(pair)
         return ProfilePair(pair[0], pair[1], new=True)
 
     def _collect(self, case: CompareCase, unit: PluginConfig, side: CompareSide, notes: list[str]) -> Profile:
-        job = replace(case.job, collector=quiet(unit))
-
         def report(activity: str, done: int, total: int) -> None:
             self._report(f"{unit.name} of the {side.name}: {activity}", done, total)
 
@@ -324,7 +360,18 @@ class ExplainMeasurement:
                 notes.append(f"{unit.name}: {text}")
 
         report("starting", 0, 0)
-        return collecting.collect(self._repo, job, side.version, self._folders[side.name][0], report, note)
+        collect = partial(collecting.collect, self._repo, version=side.version, report=report, note=note)
+        if self._benchmark is None:
+            return collect(replace(case.job, collector=quiet(unit)), folder=self._folders[side.name][0])
+        commands = self._benchmark.sides[side.name]
+        made = []
+        for command in (commands.more, commands.fewer) if unit.name in COUNTING else (commands.more,):
+            if command is not None:
+                job = Job(run_of(command), "", "", quiet(unit))
+                made.append(collect(job, folder=commands.folder, environ=command.environ))
+        if unit.name not in COUNTING:
+            return made[0]
+        return difference(made[0], made[1] if made[1:] else None, commands.operations)
 
     def _sized(self, found: CaseEvidence, sizes: Sequence[str], python: bool) -> SizedPair | None:
         """Instructions over the sizes; they are of this answer alone."""
@@ -350,7 +397,7 @@ class ExplainMeasurement:
         graphs: list[Any] = []
         for side in self._plan.sides:
             program = self.program(found.case, side)
-            if program is None:
+            if program is None or not program.is_relative_to(self._folders[side.name][0].resolve()):
                 found.unseen.append(
                     "callers: the program is none that was built here, so its calls are those that were seen"
                 )

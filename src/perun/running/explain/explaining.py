@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 from perun.core.errors import JobFailed, PerunError, UsageError
 from perun.core.wording import listed
 from perun.measurement.series import measurements
-from perun.plugin.api import Report, ViewContext, silent
+from perun.plugin.api import Report, ViewContext, quiet, silent
 from perun.plugin.loading import errors_of
 from perun.plugin.params import nearest
 from perun.profile.changes import DegradationInfo
 from perun.profile.head import Configuration
 from perun.repository.repository import Repository
 from perun.running.compare.plan import prepared
-from perun.running.explain import costs, growing, kept
+from perun.running.explain import benchmark, costs, growing, kept
 from perun.running.explain.collecting import CALLS, ExplainMeasurement, changed_counts, stored, suspects
 from perun.running.explain.costs import OUTSIDE, FunctionAllocation, FunctionCost, FunctionKey
 from perun.running.explain.data import (
@@ -38,6 +38,7 @@ from perun.running.explain.data import (
 from perun.running.explain.kept import as_json
 from perun.running.explain.plan import CaseEvidence, ExplainOptions, ExplainPlan, ProfilePair, SizedPair
 from perun.running.explain.sources import Sources
+from perun.running.suite.programs import SuiteOptions
 
 if TYPE_CHECKING:
     from perun.native.callgraph.graph import CallGraph
@@ -99,44 +100,52 @@ def explain(
     report: Report = silent,
     *,
     pages: bool = False,
+    note: Callable[[str], None] = quiet,
 ) -> Explanation:
     """Measure what is missing of both versions, and say what changed, worst first.
 
     :param report: gets what is done. :param pages: also make the differential flame graphs.
+    :param note: gets what harnesses tell.
     :raises PerunError: where a side cannot be prepared, nothing can be measured, or no function has the
         location; what was measured is stored then.
     """
-    found = [stored(repo, planned, case, options.collects) for case in planned.cases]
     sides = prepared(repo, planned.sides, 1, report) if options.collects else nullcontext(None)
     count = 0
-    with sides as folders:
+    with sides as folders, ExitStack() as scratch:
+        one = None
+        if folders is not None and options.benchmark:
+            wanted = SuiteOptions(options.harness, (options.benchmark,))
+            one = benchmark.prepared(repo, planned.sides, folders, wanted, scratch, report, note)
+            planned = planned._replace(cases=(one.case,), notes=(*planned.notes, one.note))
+        found = [stored(repo, planned, case, options.collects) for case in planned.cases]
         measuring = (
-            ExplainMeasurement(repo, planned, folders, options, report) if folders is not None else None
+            ExplainMeasurement(repo, planned, folders, options, report, one) if folders is not None else None
         )
         if measuring is not None:
-            found = [measuring.complete(one, options.sizes) for one in found]
+            found = [measuring.complete(case, options.sizes) for case in found]
         known = []
-        for one in found:
-            programs = _programs(measuring, planned, one)
-            sources = Sources(repo, planned.base.version, planned.head.version, programs)
+        for case in found:
+            programs = _programs(measuring, planned, case)
+            ends = planned.base.version, planned.head.version
+            sources = Sources(repo, *ends, programs, with_harness=bool(options.benchmark))
             if measuring is not None:
-                one = measuring.calls(one, suspects(one, sources, options))
-            known.append((one, sources))
+                case = measuring.calls(case, suspects(case, sources, options))
+            known.append((case, sources))
         if measuring is not None:
             measuring.store()
             count = measuring.stored
-        found = [one for one, _ in known]
+        found = [case for case, _ in known]
         _require_some(found)
         reports, told = [], set[str]()
         checked = growing.VersionsCheck(repo, planned.base.version, planned.head.version)
-        for one, sources in known:
-            one = one._replace(sized=one.sized or _generated(found, one))
-            reports.append(_Case(repo, one, sources, options, checked, pages).report())
-        for case in reports:
-            told |= {function.path for function in case.functions if function.lines}
-            told |= {path for function in case.functions for path, _ in function.near}
+        for case, sources in known:
+            case = case._replace(sized=case.sized or _generated(found, case))
+            reports.append(_Case(repo, case, sources, options, checked, pages).report())
+        for functions in (one.functions for one in reports):
+            told |= {function.path for function in functions if function.lines}
+            told |= {path for function in functions for path, _ in function.near}
         others = known[-1][1].others(told) if known else []
-    if options.location and not any(case.functions for case in reports):
+    if options.location and not any(report.functions for report in reports):
         raise UsageError(*_unknown_location(options.location, found))
     answer = Explanation(
         planned.base.version, planned.head.version, tuple(reports), tuple(others), count, planned.notes
@@ -241,7 +250,7 @@ class _Case:
                 self._timed(collector, pair)
         if self._found.sized is not None:
             self._growth |= growing.growth(self._repo, self._found.sized, self._sources.is_own)
-        elif self._options.collects and "calls" in self._options.what:
+        elif self._options.collects and "calls" in self._options.what and not self._options.benchmark:
             self._note_growth()
         self._look_at_sources()
         changed = [self._function(place) for place in self._places()]
@@ -263,6 +272,8 @@ class _Case:
         return [place for place in places if self._options.means(place)]
 
     def _is_told(self, one: FunctionChange) -> bool:
+        if self._options.benchmark and one.name == OUTSIDE:
+            return False  # that is the harness
         if self._options.location or (one.growth is not None and one.growth.changed):
             return True
         return any(abs(cost.share) >= self._options.threshold for cost in one.costs)
@@ -349,12 +360,13 @@ class _Case:
                 self._totals = [cost, *(one for one in self._totals if one.metric != cost.metric)]
 
     def _timed(self, collector: str, pair: ProfilePair) -> None:
+        is_own = collector.partition(".")[0] == self._found.case.job.collector.name  # its resources are runs
         for place, cost in growing.timed(pair, self._changes(collector)):
-            if place is None:
+            if place is None or is_own:
                 self._totals.append(cost)
             else:
                 self._costs.setdefault(self._known(place), []).append(cost)
-        for name, cost in changed_counts(pair):
+        for name, cost in () if is_own else changed_counts(pair):
             self._costs.setdefault(self._known(FunctionKey(name)), []).append(cost)
         for name, growth in growing.growth_of_calls(self._repo, pair).items():
             self._growth[self._known(FunctionKey(name))] = growth

@@ -33,6 +33,7 @@ class ExplainOptions:
     :ivar cmd: the command; where empty, the job matrix says. :ivar args: and :ivar workload: belong to it.
     :ivar sizes: workloads of growing sizes by which orders of growth are told.
     :ivar collects: whether what is missing is measured. :ivar what: of it, those of :data:`COLLECTED`.
+    :ivar benchmark: the name of a benchmark of a suite, in place of a command; :ivar harness: whose it is.
     :ivar budget: seconds after which nothing more is begun to be measured; None for no limit.
     :ivar threshold: the least change of a function that is told, as a part of what the program costs.
     :ivar seed: of generators of workloads.
@@ -49,6 +50,8 @@ class ExplainOptions:
     seed: int | None = None
     what: tuple[str, ...] = COLLECTED
     budget: float | None = None
+    benchmark: str = ""
+    harness: str = ""
 
     def means(self, place: FunctionKey) -> bool:
         """Whether the user wants to know of the function."""
@@ -119,6 +122,8 @@ def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, 
 def _cases(
     repo: Repository, wanted: ExplainOptions, base: MinorVersion, head: MinorVersion
 ) -> tuple[CompareCase, ...]:
+    if wanted.benchmark:
+        return ()  # its name is looked up where the versions are built
     asked = CompareOptions(cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed)
     if wanted.cmd and not wanted.collects:
         (job,) = as_known(repo, [Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS)])

@@ -411,12 +411,20 @@ class Sources:
     """Both versions, and the diff between them.
 
     :param programs: what is run on each side, for their debug information; None where that is not known.
+    :param with_harness: a harness is a part of them: what they know no source of the project of is its own.
     :ivar knows: whether the version control told the diff.
     """
 
     def __init__(
-        self, repo: Repository, base: MinorVersion, head: MinorVersion, programs: Sequence[Path | None]
+        self,
+        repo: Repository,
+        base: MinorVersion,
+        head: MinorVersion,
+        programs: Sequence[Path | None],
+        *,
+        with_harness: bool = False,
     ) -> None:
+        self._with_harness = with_harness
         found = repo.vcs.difference(base.checksum, head.checksum)
         self.knows = found is not None
         self.diff: list[FileDiff] = found or []
@@ -437,6 +445,8 @@ class Sources:
     def is_own(self, place: FunctionKey) -> bool:
         """Whether the function is one of the project: of one of its files, or of its program itself."""
         if place.source in self.program_names:
+            if self._with_harness and self.has_debug_lines:
+                return False
             return not _LIBRARY.search(_head_of(place.name))
         return bool(place.source) and any(place.source in side.paths for side in self._sides)
 

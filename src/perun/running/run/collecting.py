@@ -145,17 +145,18 @@ def collect(
     note: Callable[[str], None],
     answer: Callable[[Answer], None] = unheard,
     layout: Layout | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Profile:
     """The profile that the collector of the job makes of the version in `folder`.
 
     :param report: called with the activity of the collector, steps done, and steps in all.
     :param note: called with each message of the collector to the user.
     :param answer: called with what the collector was asked for beside a profile.
-    :param layout: draws where the program and its files lie.
+    :param layout: draws where the program and its files lie. :param environ: in place of that of the user.
     :raises NoProfile: where it was asked for nothing else.
     :raises Interrupted: with the incomplete profile, where the collector had one by then.
     """
-    environ = environment(repo)
+    environ = environment(repo) if environ is None else dict(environ)
     run = Run(job.cmd, job.args, job.workload, folder, environ, version.checksum)
     if layout is not None:
         environ.update([padding(layout.rng)])

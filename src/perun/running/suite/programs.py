@@ -22,8 +22,10 @@ from perun.core.process.layout import copy_anew, padding
 from perun.core.wording import listed
 from perun.harness._common import one_walk
 from perun.plugin.api import Report, Run, silent
+from perun.plugin.api import quiet as silent_note
 from perun.plugin.loading import errors_of
 from perun.plugin.suites import (
+    BenchmarkCommand,
     BenchmarkRound,
     HarnessContext,
     NamedBenchmark,
@@ -38,6 +40,7 @@ from perun.running.run.pre_run import environment
 
 KEY: Final = "harnesses"
 """Of the configuration: those of the project."""
+_MODULES: Final = "PYTHONPATH"
 _LEAST: Final = 0.001
 """Seconds that a sample takes, and that a program is given at least: 0 would be without a limit."""
 _ROUNDS: Final = 15
@@ -195,6 +198,26 @@ class Suite:
                 program, iterations, self.params, context
             )
         return found
+
+    @property
+    def runs_one(self) -> bool:
+        """Whether it can run a benchmark apart, see :meth:`one`."""
+        return callable(getattr(self._harness, "one", None))
+
+    def one(
+        self, program: SuiteProgram, benchmark: NamedBenchmark, iterations: int, scratch: Path
+    ) -> BenchmarkCommand:
+        """As of the harness, with the whole environment. :param scratch: an empty folder for its files.
+
+        :raises PerunError: where it cannot run it so.
+        """
+        with self._errors():
+            context = HarnessContext(self._runner(lambda: 0.0), scratch, self.seconds, silent, silent_note)
+            found: BenchmarkCommand = self._harness.one(program, benchmark, iterations, self.params, context)
+        environ = {**self._environ, **found.environ}
+        if found.environ.get(_MODULES) and self._environ.get(_MODULES):
+            environ[_MODULES] = os.pathsep.join((found.environ[_MODULES], self._environ[_MODULES]))
+        return found._replace(environ=environ)
 
     @contextmanager
     def _context(self, left: Seconds, note: Callable[[str], None]) -> Iterator[HarnessContext]:

@@ -126,18 +126,19 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     *,
     mirrored: bool = False,
+    iterations: int = 0,
 ) -> SuiteTrial:
     """Measure the benchmarks that both sides have in rounds.
 
     :param builds: of each of the arms. :param most: rounds at which each ends.
     :param wants: whether a metric is judged. :param mirrored: the order of the arms is that of the round
-        before in reverse; else it is random.
+        before in reverse; else it is random. :param iterations: of each benchmark; 0 to find them.
     :raises PerunError: names the side of which no benchmark can be run.
     """
     base, head = builds[BASE].programs, builds[HEAD].programs
     trial = SuiteTrial(
         suite,
-        [BenchmarkTrial(one, Trial(suite.name)) for one in base if one in head and chosen(one)],
+        [BenchmarkTrial(one, Trial(suite.name), iterations) for one in base if one in head and chosen(one)],
         tuple(one for one in head if one not in base and chosen(one)),
         tuple(one for one in base if one not in head and chosen(one)),
     )
