@@ -380,7 +380,7 @@ def explain(
     if options.sizes and not options.collects:
         raise UsageError("--sizes needs measurements, which --no-collect forbids", "leave out one of them")
     planned = plan(session.repository, options)
-    with session.progress(0, "explaining", enabled=not as_json) as bar:
+    with session.progress(0, "explaining") as bar:
         found = run(session.repository, planned, options, bar.update, pages=bool(given.output))
     if given.output:
         write_page(Path(given.output), found)
