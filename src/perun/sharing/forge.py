@@ -181,8 +181,14 @@ class ForgeApi:
                     ) from None
                 time.sleep(0.5 * 2**number)
                 continue
-            if answer.status < 400:
+            if answer.status < 300 or (answer.status < 400 and doing == FETCH):
                 return answer
+            if answer.status < 400:
+                raise ForgeError(
+                    f"cannot {doing}: the forge redirects to another place ({answer.status})",
+                    "was the project renamed? the token does not follow there",
+                    answer.status,
+                )
             pause = _pause(answer)
             if pause is None and answer.status >= 500 and safe:
                 pause = 0.5 * 2**number
