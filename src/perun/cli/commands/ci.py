@@ -19,7 +19,7 @@ from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line
 from perun.core import atomic, regular
-from perun.core.errors import PerunError, Terminated, UsageError
+from perun.core.errors import PerunError, Terminated, UsageError, VersionControlError
 from perun.core.process import programs
 from perun.history.check.report import LEVELS, Comparison, VersionReport, is_degradation
 from perun.plugin.params import param
@@ -247,7 +247,12 @@ def _ends(
     named = base or forge.base(current)
     if not named:
         return None, current
-    origin = repository.version(named)
+    try:
+        origin = repository.version(named)
+    except VersionControlError as problem:
+        if repository.vcs.missing_history():
+            problem.hint = "the job has to fetch the whole history: fetch-depth: 0 (GitLab: GIT_DEPTH: 0)"
+        raise
     return repository.vcs.merge_base(origin, current) or origin, current
 
 
