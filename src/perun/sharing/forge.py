@@ -18,10 +18,10 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from perun.core.errors import RemoteError, UsageError
+from perun.core.regular import read_regular
 from perun.core.wording import plural, without_secrets
 from perun.sharing.gate import LARGEST
 
@@ -318,7 +318,7 @@ class GitHub:
     def _event(self) -> Mapping[str, Any]:
         path = self._environ.get("GITHUB_EVENT_PATH", "")
         try:
-            found = json.loads(Path(path).read_bytes()) if path else {}
+            found = json.loads(read_regular(path, MOST_BYTES)) if path else {}
         except (OSError, ValueError) as problem:
             raise UsageError(
                 f"the event of the workflow cannot be read: {problem}", "see GITHUB_EVENT_PATH"

@@ -225,8 +225,8 @@ def _initialize(session: Session, config: str) -> None:
         raise UsageError("--config: this is no git repository", "check the project out first")
     local = top / PERUN_FOLDER / "local.yml"
     try:
-        text = (session.cwd / config).read_bytes()
-        there = local.read_bytes() if local.exists() else None
+        text = regular.read_regular(session.cwd / config, LARGEST)
+        there = regular.read_regular(local, LARGEST) if local.exists() else None
     except OSError as problem:
         raise UsageError(f"--config: cannot read {problem.filename}: {problem.strerror}") from None
     if there is None:
@@ -296,8 +296,8 @@ def _write(session: Session, folder: Path, found: Gate) -> None:
     atomic.write(folder / "comment.md", text.encode("utf-8", "replace"))
     atomic.write(folder / "badge.svg", telling.badge(found).encode())
     if summary := session.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        with regular.open_for_writing(summary, append=True) as file:
+            file.write(text.encode("utf-8", "replace"))
     if session.environ.get("GITHUB_ACTIONS"):
         for line in telling.workflow_commands(found):
             session.say(line)
