@@ -123,6 +123,7 @@ def test_the_overview_says_the_verdict_first_and_then_what_changed(visit, sample
     assert "+160 % [+152, +168]" in worst and "Degradation" in worst and "compare [exclusive]" in worst
     assert sample.changes[1]["version"]["checksum"][:7] in worst and "1 more of it" in worst
     assert "acknowledged" in rows.last.inner_text()
+    assert page.locator("#record tbody td").all_inner_texts() == ["2026-10", "2", "1", "0"]
     heat = page.locator("#heat canvas")
     heat.focus()
     page.keyboard.press("ArrowDown")

@@ -234,6 +234,7 @@ class Sample:
             if self.measured
             else [],
             "more": 0,
+            "record": [dict(month="2026-10", alerts=2, acknowledged=1, taken_back=0)][: self.measured],
         }  # fmt: skip
 
     def _benchmark(self, *numbers: int) -> dict[str, Any]:

@@ -226,3 +226,31 @@ def test_a_fresh_clone_is_made_a_repository_by_a_file_of_the_project(pipeline: P
     _, measured = pipeline.measure("--config perf/perun.yml", head=head)
     assert measured.code == 0, measured.log
     assert "Performance: no change" in measured.summary
+
+
+SUM = (
+    "int main(void) {{ volatile long s = 0;\n  for (long i = 0; i < {0}; i++)\n    s += i;\n  return 0; }}\n"
+)
+CONFIG = """\
+vcs: {type: git, url: ..}
+cmds: [./sum]
+collectors: [{name: instructions}]
+execute: {pre_run: [cc -g -O1 -o sum sum.c]}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="there is no valgrind, which counts instructions")
+def test_the_comment_says_why_and_the_check_marks_the_line(pipeline: Pipeline) -> None:
+    pipeline.push("keeper", "main", {".perun/local.yml": CONFIG, "sum.c": SUM.format(200_000)})
+    pipeline.git("stranger", "pull", "--quiet", "origin", "main")
+    head = pipeline.pull_request({"sum.c": SUM.format(300_000)})
+    run, measured = pipeline.measure("--metric instructions --explain", head=head)
+    assert measured.code == 1, measured.log
+    assert "\n::error file=sum.c,line=" in measured.log and "title=perun::main() executes 1." in measured.log
+    assert pipeline.report(run, head, "failure").code == 0
+    (comment,) = pipeline.forge.comments
+    assert "**Why**\n\n- `main() executes 1." in comment["body"]
+    (mark,) = pipeline.forge.checks[0]["output"]["annotations"]
+    assert (mark["path"], mark["annotation_level"]) == ("sum.c", "failure")
+    assert mark["start_line"] >= 1 and mark["message"].startswith("main() executes 1.")

@@ -184,6 +184,7 @@ WITHOUT_JSON = {
     *(
         "ci run",
         "ci report",
+        "mcp",
         "web serve",
         "web build",
         "stats clean",

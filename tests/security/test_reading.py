@@ -55,6 +55,7 @@ ALLOWED = {
     "perun.core.process.execution": "the current folder; what a workload of the user names",
     "perun.core.process.programs": "what the launcher has written into a scratch folder",
     "perun.store.remote.cloud": "the settings of the user, who has the credentials there",
+    "perun.sharing.forge": "the network, and an archive in memory",
     "perun.store.remote.file": "locks",
     "perun.running.run.builds": "locks",
     "perun.vcs.tagit": "locks",

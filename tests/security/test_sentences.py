@@ -68,6 +68,9 @@ HELD_BY = {
     "Addresses name pieces": "web::test_other_addresses_are_told_so",
     "Other users of the machine": "web::test_reading_needs_the_token_where_it_is_asked_for",
     "A request has to come within": "../unit/web/test_server::test_a_byte_now_and_then_is_not_waited_for",
+    "`perun ci report` runs with rights": (
+        "../ci/test_strangers::test_commands_that_are_proposed_hold_no_text_of_a_stranger"
+    ),
     "A profile that is damaged": "pages::test_no_text_of_a_profile_becomes_part_of_the_page",
     "A damaged program is named": (
         "../fuzz/test_damaged_programs::test_a_damaged_unit_leaves_functions_by_their_symbols"

@@ -10,10 +10,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "perun"
 
 SLOW = {
-    "asyncio", "bokeh", "capstone", "click", "concurrent", "dask", "dataclasses", "distributed",
+    "anyio", "asyncio", "bokeh", "capstone", "click", "concurrent", "dask", "dataclasses", "distributed",
     "elftools", "http.client",
     "importlib.metadata", "ipaddress", "jinja2", "matplotlib",
-    "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
+    "mcp", "mcp_types", "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
     "obstore", "boto3", "pycparser", "psycopg", "rich", "ruamel", "sqlalchemy", "scipy",
     "sqlite3", "tabulate", "unittest", "urllib.request", "xml", "z3",
 }  # fmt: skip

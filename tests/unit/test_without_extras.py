@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 EXTRAS = (
-    "bokeh", "cryptography", "dask", "distributed", "jinja2", "matplotlib", "memray", "obstore", "pandas",
+    "anyio", "bokeh", "cryptography", "dask", "distributed", "jinja2", "matplotlib", "mcp", "mcp_types",
+    "memray", "obstore", "pandas",
     "psycopg", "pyarrow", "pycparser", "sqlalchemy", "starlette", "uvicorn", "z3",
 )  # fmt: skip
 NEED_THEM = {

@@ -68,6 +68,7 @@ COMMANDS = {
     "fuzz": ("perun.cli.commands.fuzz:fuzz", "Find inputs that make a program slow."),
     "show": ("perun.cli.commands.show:show", "Interpret a profile: as a table, as text, as a picture."),
     "web": ("perun.cli.commands.web:web", "Show the dashboard: what got slower, since when and why."),
+    "mcp": ("perun.cli.commands.mcp:mcp", "Serve tools to an agent: compare, bench, explain, changes."),
     "postprocessby": ("perun.cli.commands.postprocessby:postprocessby", "Process a profile into a new one."),
     "doctor": (
         "perun.cli.commands.doctor:doctor",

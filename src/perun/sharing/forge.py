@@ -19,10 +19,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from perun.core.errors import RemoteError, UsageError
+from perun.core.regular import read_regular
 from perun.core.wording import plural, without_secrets
 from perun.sharing.gate import LARGEST
 
@@ -182,8 +182,14 @@ class ForgeApi:
                     ) from None
                 time.sleep(0.5 * 2**number)
                 continue
-            if answer.status < 400:
+            if answer.status < 300 or (answer.status < 400 and doing == FETCH):
                 return answer
+            if answer.status < 400:
+                raise ForgeError(
+                    f"cannot {doing}: the forge redirects to another place ({answer.status})",
+                    "was the project renamed? the token does not follow there",
+                    answer.status,
+                )
             pause = _pause(answer)
             if pause is None and answer.status >= 500 and safe:
                 pause = 0.5 * 2**number
@@ -318,7 +324,7 @@ class GitHub:
     def _event(self) -> Mapping[str, Any]:
         path = self._environ.get("GITHUB_EVENT_PATH", "")
         try:
-            found = json.loads(Path(path).read_bytes()) if path else {}
+            found = json.loads(read_regular(path, MOST_BYTES)) if path else {}
         except (OSError, ValueError) as problem:
             raise UsageError(
                 f"the event of the workflow cannot be read: {problem}", "see GITHUB_EVENT_PATH"

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import jsonschema
@@ -231,6 +232,8 @@ def test_what_is_acknowledged_makes_nothing_worse(measured, piece_now):
     assert overview["verdict"]["acknowledged"] == 2
     assert "2 got worse, which is acknowledged" in overview["verdict"]["details"]
     assert {one["acknowledged"]["because"] for one in overview["changes"]} == {"it is correct now"}
+    month = time.strftime("%Y-%m", time.gmtime(overview["changes"][0]["version"]["date"]))
+    assert overview["record"] == [{"month": month, "alerts": 2, "acknowledged": 2, "taken_back": 0}]
 
 
 def test_a_series_on_two_machines_has_a_line_for_each(measured, piece_now):

@@ -453,7 +453,7 @@ def changes(
     start, end = ends or ("", versions)
     name = form.named or "text"
     acknowledged = Acknowledgements.load(session.repository)
-    with session.progress(0, "reading versions", enabled=name == "text") as bar:
+    with session.progress(0, "reading versions") as bar:
         found = run(
             session.repository, end or None, start or since, pattern=pattern, effect=effect / 100,
             progress=lambda what, done, total: bar.update(what, done, total),

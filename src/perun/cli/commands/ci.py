@@ -19,7 +19,7 @@ from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line
 from perun.core import atomic, regular
-from perun.core.errors import PerunError, Terminated, UsageError
+from perun.core.errors import PerunError, Terminated, UsageError, VersionControlError
 from perun.core.process import programs
 from perun.history.check.report import LEVELS, Comparison, VersionReport, is_degradation
 from perun.plugin.params import param
@@ -225,8 +225,8 @@ def _initialize(session: Session, config: str) -> None:
         raise UsageError("--config: this is no git repository", "check the project out first")
     local = top / PERUN_FOLDER / "local.yml"
     try:
-        text = (session.cwd / config).read_bytes()
-        there = local.read_bytes() if local.exists() else None
+        text = regular.read_regular(session.cwd / config, LARGEST)
+        there = regular.read_regular(local, LARGEST) if local.exists() else None
     except OSError as problem:
         raise UsageError(f"--config: cannot read {problem.filename}: {problem.strerror}") from None
     if there is None:
@@ -247,7 +247,12 @@ def _ends(
     named = base or forge.base(current)
     if not named:
         return None, current
-    origin = repository.version(named)
+    try:
+        origin = repository.version(named)
+    except VersionControlError as problem:
+        if repository.vcs.missing_history():
+            problem.hint = "the job has to fetch the whole history: fetch-depth: 0 (GitLab: GIT_DEPTH: 0)"
+        raise
     return repository.vcs.merge_base(origin, current) or origin, current
 
 
@@ -291,8 +296,8 @@ def _write(session: Session, folder: Path, found: Gate) -> None:
     atomic.write(folder / "comment.md", text.encode("utf-8", "replace"))
     atomic.write(folder / "badge.svg", telling.badge(found).encode())
     if summary := session.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        with regular.open_for_writing(summary, append=True) as file:
+            file.write(text.encode("utf-8", "replace"))
     if session.environ.get("GITHUB_ACTIONS"):
         for line in telling.workflow_commands(found):
             session.say(line)

@@ -402,7 +402,7 @@ def explain(
     if options.sizes and not options.collects:
         raise UsageError("--sizes needs measurements, which --no-collect forbids", "leave out one of them")
     planned = plan(session.repository, options)
-    with session.progress(0, "explaining", enabled=not as_json) as bar, session.writing_to(bar.out):
+    with session.progress(0, "explaining") as bar, session.writing_to(bar.out):
         found = run(
             session.repository, planned, options, bar.update, pages=bool(given.output), note=session.note
         )

@@ -534,8 +534,19 @@ class Benchmark(Struct, frozen=True):
     group: str = ""
 
 
+class GateMonth(Struct, frozen=True):
+    """A month of the record: of the degradations of benchmarks that a gate fails on, how many its commits
+    brought, and how many of these are acknowledged, or taken back by a later commit."""
+
+    month: str
+    alerts: int
+    acknowledged: int
+    taken_back: int
+
+
 class Overview(Struct, frozen=True):
-    """The piece `overview`. :ivar total: changes; :ivar more: benchmarks that are left out."""
+    """The piece `overview`. :ivar total: changes; :ivar more: benchmarks that are left out. :ivar record: the
+    newest months with alerts, the newest first."""
 
     verdict: Verdict
     changes: list[Change]
@@ -543,6 +554,7 @@ class Overview(Struct, frozen=True):
     heat: Heat
     benchmarks: list[Benchmark]
     more: int
+    record: list[GateMonth]
     schema: str = "perun.web.overview/2"
 
 

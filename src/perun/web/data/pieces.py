@@ -42,6 +42,8 @@ from perun.web.data.versions import CHUNK, commits, coverage, history, message, 
 
 # Heat maps: series by versions.
 
+MONTHS: Final = 12
+"""Months of the record."""
 COLUMNS: Final = 400
 ROWS: Final = 400
 """Rows of the grid: the most important ones."""
@@ -123,7 +125,25 @@ def overview(state: WebState, reported: Reported) -> form.Overview:
         _heat(state, since, became),
         benchmarks[:BENCHMARKS],
         max(0, len(benchmarks) - BENCHMARKS),
+        _record(leading)[:MONTHS],
     )
+
+
+def _record(leading: Sequence[VersionChangePoint]) -> list[form.GateMonth]:
+    """What a gate would have stopped, by month. :param leading: changes of what stands for benchmarks."""
+    months: defaultdict[str, list[VersionChangePoint]] = defaultdict(list)
+    for one in leading:
+        if one.step.is_degradation and one.step.decides:
+            months[one.of.version.date[:7]].append(one)
+    return [
+        form.GateMonth(
+            month,
+            len(found),
+            sum(one.entry is not None for one in found),
+            sum(bool(one.step.reverted_by) for one in found),
+        )
+        for month, found in sorted(months.items(), reverse=True)
+    ]
 
 
 def _since(state: WebState) -> _Since:

@@ -7,6 +7,7 @@ pages.overview = async site => {
     changes = data.changes.filter(one => fits(one.machine));
   benchmarks(data, fits, site);
   changesOfOverview(changes, data.verdict.tag, site);
+  record(data.record);
   heatOfOverview(withValues(data.heat.commits, data.heat.rows.filter(row => fits(row.machine))), data.verdict.tag, changes, site);
   return undefined;
 };
@@ -181,7 +182,7 @@ function nothingMeasured(site) {
       hintOf(site),
     ),
   );
-  for (const id of ["changes", "benchmarks"]) byId(id).hidden = true;
+  for (const id of ["changes", "benchmarks", "record"]) byId(id).hidden = true;
 }
 
 const HEAT_ROWS = 10;
@@ -253,6 +254,22 @@ function openCell(row, checksum, event) {
     : commitLink(checksum, {series: row.series});
   if (event.ctrlKey || event.metaKey) open(address);
   else location.assign(address);
+}
+
+// What a gate fails on, by the month of the commit.
+function record(months) {
+  byId("record").hidden = !months.length;
+  if (!months.length) return;
+  const count = (title, key) => ({title, end: true, sort: one => one[key], cell: one => one[key].toLocaleString("en-US")});
+  const columns = [
+    {title: "Month", name: true, sort: one => one.month, cell: one => one.month},
+    count("Slower", "alerts"),
+    count("Acknowledged", "acknowledged"),
+    count("Taken back", "taken_back"),
+  ];
+  panel("record", table(columns, months, {label: "The record by month"}), {
+    note: "Degradations of benchmarks that commits brought",
+  });
 }
 
 function changesOfOverview(changes, tag, site) {
