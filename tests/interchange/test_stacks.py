@@ -94,6 +94,8 @@ def test_perf_script_without_stacks_and_of_several_events(read: Reader) -> None:
     clock, cycles = read.corpus("perf", "no-stacks.txt")
     assert stacks(clock.profile) == {"prog;work": 2 * 1003009}
     assert stacks(cycles.profile) == {"my prog;[unknown]": 7}
+    (one,) = read("perf", "prog 1 1.5: 3 cycles: 11 work+0x1 (/a)")
+    assert stacks(one.profile) == {"prog;work": 3}
 
 
 def test_inlined_functions_have_the_binary_they_are_in(read: Reader) -> None:

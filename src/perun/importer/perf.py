@@ -61,7 +61,7 @@ class PerfImporter:
         else:
             for piece in file.pieces():
                 reader.take(piece)
-        reader.take(b"\n\n")
+        reader.end()
         if not reader.events:
             raise file.wrong("it has no samples", "make it by: perf script -i perf.data > FILE")
         for event, stacks in reader.events.items():
@@ -96,7 +96,7 @@ class _Reader:
         self.program = ""
         self._file = file
         self._rest = b""
-        self._known: dict[tuple[bytes, bytes, bytes], tuple[SampledStacks, int]] = {}
+        self._known: dict[tuple[bytes, bytes, bytes], list[int]] = {}
         self._size = 0
 
     def take(self, piece: bytes) -> None:
@@ -110,10 +110,15 @@ class _Reader:
                 raise self._file.wrong(f"a line is longer than {MOST_OF_LINE} bytes")
             self._block(whole)
 
+    def end(self) -> None:
+        """All that was read is added up."""
+        self.take(b"\n\n")
+        self._settle()
+
     def _block(self, block: bytes) -> None:
-        header, _, frames = block.strip(b"\n").partition(b"\n")
+        header, _, frames = block.partition(b"\n")
         found = _SAMPLE.match(header)
-        if found is not None and (not frames or (frames[:1] in b"\t " and not header[found.end() :].strip())):
+        if found is not None and frames[:1] in b"\t " and not header[found.end() :].strip():
             self._sample(found, frames)
             return
         lines: list[bytes] = []
@@ -130,18 +135,24 @@ class _Reader:
             self._sample(current, b"\n".join(lines))
 
     def _sample(self, found: re.Match[bytes], frames: bytes) -> None:
-        comm, _, period, event = found.groups()
+        comm, period, event = found.group("comm", "period", "event")
         key = (comm, event, frames)
-        known = self._known.get(key)
-        if known is None:
-            known = self._new(comm, event, frames)
+        sums = self._known.get(key)
+        if sums is None:
             self._size += len(frames) + 200
             if self._size > _MOST_KNOWN:
-                self._known.clear()
-                self._size = 0
-            self._known[key] = known
-        stacks, node = known
-        stacks.add(node, int(period) if period is not None else 1, 1)
+                self._settle()
+            sums = self._known[key] = [0, 0]
+        sums[0] += int(period) if period is not None else 1
+        sums[1] += 1
+
+    def _settle(self) -> None:
+        """Add what is known as text to the stacks, and forget the text."""
+        for (comm, event, frames), sums in self._known.items():
+            stacks, node = self._new(comm, event, frames)
+            stacks.add(node, *sums)
+        self._known.clear()
+        self._size = 0
 
     def _new(self, comm: bytes, event: bytes, frames: bytes) -> tuple[SampledStacks, int]:
         name = event.decode("utf-8", "replace").strip(":")
