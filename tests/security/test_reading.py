@@ -55,7 +55,7 @@ ALLOWED = {
     "perun.core.process.execution": "the current folder; what a workload of the user names",
     "perun.core.process.programs": "what the launcher has written into a scratch folder",
     "perun.store.remote.cloud": "the settings of the user, who has the credentials there",
-    "perun.sharing.forge": "the network, and an archive in memory",
+    "perun.sharing.forge": "the network, an archive in memory, and the event that the forge has written for the job",
     "perun.store.remote.file": "locks",
     "perun.running.run.builds": "locks",
     "perun.vcs.tagit": "locks",
@@ -67,7 +67,6 @@ ALLOWED = {
     "perun.plugin.interchange": "what the user names to be imported",
     "perun.cli.commands.importing": "a pipe that the user names to be imported",
     "perun.cli.commands.ci": "the configuration that the user names; the summary of a step",
-    "perun.sharing.forge": "the event that the forge has written for this job; answers of the forge",
     "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
