@@ -55,7 +55,7 @@ ALLOWED = {
     "perun.core.process.execution": "the current folder; what a workload of the user names",
     "perun.core.process.programs": "what the launcher has written into a scratch folder",
     "perun.store.remote.cloud": "the settings of the user, who has the credentials there",
-    "perun.sharing.forge": "the network, an archive in memory, and the event that the forge has written for the job",
+    "perun.sharing.forge": "the network, an archive in memory, the event that the forge writes for a job",
     "perun.store.remote.file": "locks",
     "perun.running.run.builds": "locks",
     "perun.vcs.tagit": "locks",
