@@ -514,21 +514,21 @@ COMMITS = (
          ("tokens.h", '"hello"', '"good day"')],
     ),
     ExplainedCommit(
-        "strlen() in the head of a loop", "count_words", TOKENS,
-        [("tokens.c", "for (; *at; at++) {\n        int now",
-          "for (size_t i = 0; i * 64 < strlen(at); i++)\n        words += at[i] == '\\n';\n    "
-          "for (; *at; at++) {\n        int now"),
+        "a function of the library in a loop that is inlined", "count_words", TOKENS,
+        [("tokens.c", "words += now && !inside;", "words += now && !inside && strcspn(at, delimiters) < 30;"),
          ("tokens.h", "SEED 17", "SEED 19")],
     ),
     ExplainedCommit(
         "an early end that is gone, so that another function runs more often", "find_open", BRACKETS,
-        [("brackets.c", "        return one;\n    }\n", "        if (from - one > 20)\n            return one;\n    }\n")],
+        [("brackets.c", "        return one;\n    }\n", "        if (from - one > 20)\n            "
+          "return one;\n    }\n")],
     ),
     ExplainedCommit(
         "a hash that is cheaper and worse", "hash_of", TABLE,
         [("table.c", "    while (*key)\n        sum = sum * 33 + (unsigned char)*key++;\n",
           "    for (int i = 0; key[i] && i < 2; i++)\n        sum = sum * 33 + (unsigned char)key[i];\n"),
-         ("table.c", "int sum = 0;\n    for (int i = 0; i < BUCKETS", "int sum = 0;\n    for (unsigned i = 0; i < BUCKETS")],
+         ("table.c", "int sum = 0;\n    for (int i = 0; i < BUCKETS", "int sum = 0;\n    for "
+           "(unsigned i = 0; i < BUCKETS")],
     ),
     ExplainedCommit(
         "a constant that a macro of a header defines", "BUCKETS", TABLE,
@@ -556,19 +556,23 @@ COMMITS = (
     ExplainedCommit(
         "a search that a macro defines the head of", "search", OLD,
         [("old.c", "    int low = 0, high = count;\n    while (low < high) {\n"
-          "        int middle = (low + high) / 2;\n        if (all[middle] == wanted)\n            return middle;\n"
-          "        if (all[middle] < wanted)\n            low = middle + 1;\n        else\n            high = middle;\n    }\n",
+          "        int middle = (low + high) / 2;\n        if (all[middle] == wanted)\n            "
+          "return middle;\n"
+          "        if (all[middle] < wanted)\n            low = middle + 1;\n        else\n         "
+          "   high = middle;\n    }\n",
           "    for (int i = 0; i < count; i++)\n        if (all[i] == wanted)\n            return i;\n")],
     ),
     ExplainedCommit(
         "strlen() in a loop of a function in the style of K&R", "width_of", OLD,
-        [("old.c", "    int width = 0, length = (int)strlen(text);\n    while (width < limit && width < length)",
+        [("old.c", "    int width = 0, length = (int)strlen(text);\n    while (width < limit && "
+          "width < length)",
           "    int width = 0;\n    while (width < limit && width < (int)strlen(text))"),
          ("old.c", "sum * 5 + *text++", "sum * 5 - *text++")],
     ),
     ExplainedCommit(
         "a comparison within std::sort that copies", "cheaper", SHOP,
-        [("shop.cpp", "cheaper(const Item &one, const Item &other)", "cheaper(const Item one, const Item other)")],
+        [("shop.cpp", "cheaper(const Item &one, const Item &other)", "cheaper(const Item one, const "
+          "Item other)")],
     ),
     ExplainedCommit(
         "a lambda within std::sort", "main", SHOP,
@@ -577,7 +581,8 @@ COMMITS = (
     ),
     ExplainedCommit(
         "a template of a header, inlined", "find", SHOP,
-        [("flat_map.h", "return std::lower_bound(all_.begin(), all_.end(), key,\n                                "
+        [("flat_map.h", "return std::lower_bound(all_.begin(), all_.end(), key,\n                   "
+          "             "
           "[](const auto &one, const Key &wanted) { return one.first < wanted; });",
           "auto place = all_.begin();\n        while (place != all_.end() && place->first < key)\n"
           "            ++place;\n        return place;")],
@@ -601,7 +606,8 @@ COMMITS = (
     ),
     ExplainedCommit(
         "a file of data", "program.txt", MACHINE,
-        [("program.txt", "400", "2600"), ("machine.c", "    int count = 0, times", "    int times = 0, count")],
+        [("program.txt", "400", "2600"), ("machine.c", "    int count = 0, times", "    int times = "
+          "0, count")],
     ),
     ExplainedCommit(
         "a flag of the compiler", "Makefile", MACHINE, [("Makefile", "-O2", "-O0")],

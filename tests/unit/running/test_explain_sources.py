@@ -220,7 +220,7 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     assert found.has_lines and found.inlined == {"twice"}
     outer = found.ranges["inlined.c", "outer"]
     assert (outer.first, outer.last) == (6, 11)
-    assert sources.read(program, {"other.c"}) == ({}, frozenset(), True)
+    assert sources.read(program, {"other.c"}) == ({}, frozenset(), True, {}, {})
     data = program.read_bytes()
     half, wrong = data[: len(data) // 2], data.replace(b"GNU C", b"\xff" * 5)
     for damaged in (data[:200], half, wrong, b"", b"#!/bin/sh\n"):

@@ -52,6 +52,9 @@ class CostGraph:
     :ivar functions: of each node. Several nodes of one function differ in the callers.
     :ivar own: of each node what it cost itself.
     :ivar calls: of each node, by the number of the node that it calls.
+    :ivar lines: what lines of sources cost: by the first node of the function, the file and the line. Lines
+        of another file, or of another function of the same one, are those of what was inlined.
+    :ivar sites: the calls that such a line makes, by the first node of the callee.
     :ivar expected: what all nodes cost together, as the recording says it; None where it does not.
     :ivar pid: number of the process. :ivar command: its command line.
     """
@@ -59,6 +62,8 @@ class CostGraph:
     functions: list[RecordedFunction] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
     calls: list[dict[int, CallArc]] = field(default_factory=list)
+    lines: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    sites: dict[tuple[int, str, int, int], CallArc] = field(default_factory=dict)
     expected: int | None = None
     pid: int = 0
     command: str = ""

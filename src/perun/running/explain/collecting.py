@@ -60,13 +60,13 @@ def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> 
     pair = found.pairs.get("instructions")
     if pair is None:
         return [one for one in sources.changed_functions if options.means(one)][:MOST]
-    before, after = (costs.instructions(profile, sources.is_own) for profile in pair[:2])
+    before, after = (sources.costs(profile, side).functions for side, profile in enumerate(pair[:2]))
     whole = sum(spent.amount for spent in before.values())
     nothing = costs.FunctionCost(0.0, {}, {})
     changes = {
         place: abs(after.get(place, nothing).amount - before.get(place, nothing).amount)
         for place in dict.fromkeys([*before, *after])
-        if place.name != OUTSIDE and options.means(place)
+        if place.name != OUTSIDE and options.means(place) and not sources.is_inlined(place)
     }
     least = 0.0 if options.location else options.threshold * whole
     ranked = sorted(changes, key=lambda place: -changes[place])
