@@ -189,8 +189,8 @@ def sentence(one: FunctionChange) -> str:
 
 
 def order(formula: str) -> str:
-    """`n^2` of `3us + 2us * n^2`, and `constant` of what does not grow."""
-    return formula.partition(" * ")[2] or "constant"
+    """`n^2` of `3us + 1us * n + 2us * n^2`, and `constant` of what does not grow."""
+    return formula.rpartition(" * ")[2] if " * " in formula else "constant"
 
 
 def certainty(cost: CostChange) -> str:
