@@ -92,6 +92,7 @@ def _list(texts: Iterable[str]) -> str:
 def _case_of_page(case: CaseReport) -> Iterator[str]:
     yield f"<section><h2>{escape(case.name)}</h2>"
     yield _costs([cost for cost in case.totals if cost.before or cost.after])
+    yield _list(case.remarks)
     if not case.functions:
         yield "<p>No function costs more or less than before.</p>"
     for cause in case.causes:
@@ -129,7 +130,7 @@ def _function_of_page(one: FunctionChange) -> Iterator[str]:
 def _costs(costs: Sequence[CostChange], one: FunctionChange | None = None) -> str:
     rows = []
     for cost in costs:
-        before, after = readable_pair(cost.before, cost.after, cost.unit)
+        before, after = readable_pair(cost.before, cost.after, cost.unit) if cost.amounts_fit else ("", "")
         changed = cost.before != cost.after
         rows.append(
             _row("", cost.metric, before, after, _ratio(cost) if changed else "",
@@ -211,6 +212,8 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
     for cost in case.totals:
         if cost.before or cost.after:
             session.say(f"  in all, {_total(session, cost)}")
+    for remark in case.remarks:
+        session.say(f"  {one_line(remark)}")
     if not case.functions:
         session.say("  no function costs more or less than before")
     functions = list(case.functions) if every else without_effects(case)
@@ -281,9 +284,9 @@ def _total(session: Session, cost: CostChange) -> str:
     """What the program costs, with the difference as all commands write it."""
     if cost.before == cost.after:
         return _cost(session, cost)
-    sides = " -> ".join(readable_pair(cost.before, cost.after, cost.unit))
+    sides = " -> ".join(readable_pair(cost.before, cost.after, cost.unit)) + ", " if cost.amounts_fit else ""
     word = f": {present.NAMES[cost.verdict]}" if cost.verdict is not None else ""
-    return f"{cost.metric}: {sides}, {session.paint(difference(cost), _colour(cost))}{word}"
+    return f"{cost.metric}: {sides}{session.paint(difference(cost), _colour(cost))}{word}"
 
 
 def _colour(cost: CostChange) -> str:
@@ -296,7 +299,8 @@ def _cost(session: Session, cost: CostChange) -> str:
     if cost.before == cost.after:
         return f"{cost.metric}: {after}, as before"
     changed = session.paint(f"{ratio(cost)} [{certainty(cost)}]", _colour(cost))
-    return f"{cost.metric}: {before} -> {after}, {changed}{share}"
+    sides = f"{before} -> {after}, " if cost.amounts_fit else ""
+    return f"{cost.metric}: {sides}{changed}{share}"
 
 
 def _site(site: AllocatorSite) -> str:

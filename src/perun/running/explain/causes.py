@@ -28,7 +28,9 @@ from perun.running.explain.lines import CodeCosts, bare
 from perun.running.explain.sources import FunctionSource, Sources, kind_of
 
 LEAST: Final = 0.001
-"""Part of the program below which a cause is not told."""
+"""Part of the program below which the memory of a function is not told beside its cause."""
+_SMALLEST: Final = 1e-4
+"""Part of the program below which the change of a function is not looked at."""
 _ACTIVE: Final = 1e-3
 """Part of another change from which on a function does something else itself."""
 _FAR: Final = 6
@@ -50,13 +52,20 @@ class _Node(NamedTuple):
     source: str
 
 
-def causes(before: CodeCosts, after: CodeCosts, sources: Sources, location: str = "") -> list[Cause]:
-    """The causes of what changed, that of the largest growth first; without those of less than :data:`LEAST`.
+def causes(
+    before: CodeCosts, after: CodeCosts, sources: Sources, least: float, location: str = ""
+) -> list[Cause]:
+    """The causes of what changed, that of the largest growth first.
 
     :param before: what the functions of both versions cost; :param after: the same.
+    :param least: the part of the program from which on a cause is told. :param location: that of a function:
+        only its causes, and what it causes.
     """
     found = _Search(before, after, sources).found()
-    return [one for one in found if not location or location in one.name or location in _texts(one)]
+    if location:
+        name = location.rpartition(":")[2]
+        return [one for one in found if name in one.name or name in _texts(one)]
+    return [one for one in found if abs(one.share) >= least]
 
 
 def _texts(one: Cause) -> str:
@@ -84,11 +93,11 @@ class _Search:
     def found(self) -> list[Cause]:
         for place in self._places:
             delta = self._delta(place)
-            if abs(delta) >= LEAST * self._whole / 10:
+            if abs(delta) >= _SMALLEST * self._whole:
                 for key, amount in self._of(place, delta, frozenset()):
                     self._credits[key][place] += amount
         made = [self._cause(key, credits) for key, credits in self._credits.items()]
-        told = [one for one in made if abs(one.share) >= LEAST]
+        told = [one for one in made if one.share]
         worse = sorted((one for one in told if one.share > 0), key=lambda one: -one.share)
         return worse + sorted((one for one in told if one.share <= 0), key=lambda one: one.share)
 

@@ -37,6 +37,7 @@ from perun.running.explain.plan import (
     SizedPair,
     with_workload,
 )
+from perun.running.explain.together import CollectTask, Together
 from perun.running.run import collecting
 from perun.running.run.collecting import VersionStatistics
 from perun.running.run.pre_run import environment
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 8
 """Functions whose calls are recorded."""
+MOST_CALLS: Final = 100_000
+"""Calls of a function, by its instructions, above which it takes longer to record them than all the rest."""
 
 
 def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> list[FunctionKey]:
@@ -60,7 +63,8 @@ def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> 
     pair = found.pairs.get("instructions")
     if pair is None:
         return [one for one in sources.changed_functions if options.means(one)][:MOST]
-    before, after = (sources.costs(profile, side).functions for side, profile in enumerate(pair[:2]))
+    codes = [sources.costs(profile, side) for side, profile in enumerate(pair[:2])]
+    before, after = (code.functions for code in codes)
     whole = sum(spent.amount for spent in before.values())
     nothing = costs.FunctionCost(0.0, {}, {})
     changes = {
@@ -70,7 +74,24 @@ def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> 
     }
     least = 0.0 if options.location else options.threshold * whole
     ranked = sorted(changes, key=lambda place: -changes[place])
+    if not options.location:
+        often = [place for place in ranked if max(one.called.get(place, 0) for one in codes) > MOST_CALLS]
+        if names := [place.name for place in often if changes[place] >= least]:
+            found.unseen.append(
+                f"calls: those of {listed(names, 4)} are not recorded, as they are too many; to record them, "
+                f"name the function: perun explain {options.versions} {names[0]}"
+            )
+        ranked = [place for place in ranked if place not in often]
     return [place for place in ranked if changes[place] and changes[place] >= least][:MOST]
+
+
+def _is_written(folder: Path, since: float) -> bool:
+    """Whether a program left files in the folder since that time: two runs there may disturb each other."""
+    return any(
+        os.lstat(os.path.join(where, name)).st_mtime >= since
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
 
 
 def named(found: CaseEvidence, places: Sequence[FunctionKey], side: int) -> list[str]:
@@ -167,8 +188,15 @@ class ExplainMeasurement:
     """
 
     def __init__(
-        self, repo: Repository, plan: ExplainPlan, folders: Folders, options: ExplainOptions, report: Report
+        self,
+        repo: Repository,
+        plan: ExplainPlan,
+        folders: Folders,
+        options: ExplainOptions,
+        together: Together,
+        report: Report,
     ) -> None:
+        self._together = together
         self.stored = 0
         self._options = options
         self._begun = time.monotonic()
@@ -302,14 +330,18 @@ class ExplainMeasurement:
         self, found: CaseEvidence, case: CompareCase, collector: str, python: bool
     ) -> ProfilePair | None:
         pair = []
-        for side in self._plan.sides:
+        sides = self._plan.sides
+        unit = self._unit(case, collector, python)
+        self._report(f"{collector} of the {' and the '.join(side.name for side in sides)}", 0, 0)
+        both = self._together.collect([self._task(case, unit, side) for side in sides])
+        for side, one in zip(sides, both, strict=True):
             try:
-                unit = self._unit(case, collector, python)
-                pair.append(self._collect(case, unit, side, found.unseen))
+                pair.append(one.taken())
             except PerunError as problem:
                 hint = f" ({problem.hint})" if problem.hint else ""
                 found.unseen.append(f"{collector}: {side} cannot be measured: {problem.message}{hint}")
                 return None
+        found.unseen.extend(dict.fromkeys(f"{collector}: {note}" for one in both for note in one.notes))
         self._made += zip(self._plan.sides, pair, strict=True)
         return ProfilePair(pair[0], pair[1], new=True)
 
@@ -330,20 +362,27 @@ class ExplainMeasurement:
         """Instructions over the sizes; they are of this answer alone."""
         if not sizes or not self._is_wanted(COUNTING[0], "the sizes", found.unseen):
             return None
-        sides: list[list[tuple[float, Profile]]] = []
-        for side in self._plan.sides:
+        unit = self._unit(found.case, COUNTING[0], python)
+        asked = [(side, text) for text in sorted(sizes, key=float, reverse=True) for side in self._plan.sides]
+        self._report(f"instructions of {len(sizes)} sizes", 0, 0)
+        tasks = [self._task(with_workload(found.case, text), unit, side) for side, text in asked]
+        begun = time.time()
+        made = self._together.collect(tasks[:2])
+        step = 2 if any(_is_written(task.folder, begun) for task in tasks[:2]) else len(tasks)
+        for first in range(2, len(tasks), step):
+            made += self._together.collect(tasks[first : first + step])
+        sides: dict[str, list[tuple[float, Profile]]] = {side.name: [] for side in self._plan.sides}
+        for (side, text), one in zip(asked, made, strict=True):
             try:
-                unit = self._unit(found.case, COUNTING[0], python)
-                sides.append(
-                    [
-                        (float(text), self._collect(with_workload(found.case, text), unit, side, []))
-                        for text in sizes
-                    ]
-                )
+                sides[side.name].append((float(text), one.taken()))
             except PerunError as problem:
                 found.unseen.append(f"growth: {side} cannot be measured: {problem.message}")
                 return None
-        return SizedPair(*sides)
+        return SizedPair(*(sorted(own, key=lambda one: one[0]) for own in sides.values()))
+
+    def _task(self, case: CompareCase, unit: PluginConfig, side: CompareSide) -> CollectTask:
+        job = replace(case.job, collector=quiet(unit))
+        return CollectTask(job, side.version, self._folders[side.name][0])
 
     def _graphs(self, found: CaseEvidence) -> tuple[CallGraph, CallGraph] | None:
         """The static call graphs of both builds, which the collector `trace` extracts."""

@@ -47,6 +47,14 @@ class CostChange(NamedTuple):
         return self.after / self.before if self.before else None
 
     @property
+    def amounts_fit(self) -> bool:
+        """Whether the two amounts may stand beside the interval: means of what scatters, as of calls of many
+        sizes, may be in another ratio than its estimate."""
+        if self.low is None or self.high is None or not self.before:
+            return True
+        return self.low <= self.after / self.before <= self.high
+
+    @property
     def bounds(self) -> tuple[float, float] | None:
         """The interval of the ratio; None where there is none."""
         if self.low is None or self.high is None:
@@ -214,6 +222,7 @@ class CaseReport(NamedTuple):
     :param flames: pages of differential flame graphs, by title.
     :param unseen: what could not be seen, and why.
     :param causes: what of the diff made it so, the one of the largest growth first.
+    :param remarks: on the totals, as that counts and times say different things.
     """
 
     name: str
@@ -223,6 +232,7 @@ class CaseReport(NamedTuple):
     flames: tuple[tuple[str, str], ...]
     unseen: tuple[str, ...]
     causes: tuple[Cause, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Explanation(NamedTuple):

@@ -26,7 +26,13 @@ from perun.running.compare.plan import prepared
 from perun.running.explain import costs, growing, kept
 from perun.running.explain.causes import causes, locations
 from perun.running.explain.collecting import CALLS, ExplainMeasurement, changed_counts, stored, suspects
-from perun.running.explain.costs import OUTSIDE, FunctionAllocation, FunctionCost, FunctionKey
+from perun.running.explain.costs import (
+    OUTSIDE,
+    FunctionAllocation,
+    FunctionCost,
+    FunctionKey,
+    disagreements,
+)
 from perun.running.explain.data import (
     AllocatorSite,
     CaseReport,
@@ -41,6 +47,7 @@ from perun.running.explain.kept import as_json
 from perun.running.explain.lines import renamed
 from perun.running.explain.plan import CaseEvidence, ExplainOptions, ExplainPlan, ProfilePair, SizedPair
 from perun.running.explain.sources import Sources
+from perun.running.explain.together import Together
 
 if TYPE_CHECKING:
     from perun.native.callgraph.graph import CallGraph
@@ -112,9 +119,11 @@ def explain(
     found = [stored(repo, planned, case, options.collects) for case in planned.cases]
     sides = prepared(repo, planned.sides, 1, report) if options.collects else nullcontext(None)
     count = 0
-    with sides as folders:
+    with sides as folders, Together(repo) as together:
         measuring = (
-            ExplainMeasurement(repo, planned, folders, options, report) if folders is not None else None
+            ExplainMeasurement(repo, planned, folders, options, together, report)
+            if folders is not None
+            else None
         )
         if measuring is not None:
             found = [measuring.complete(one, options.sizes) for one in found]
@@ -264,6 +273,7 @@ class _Case:
             tuple(pages),
             tuple(dict.fromkeys(self._unseen)),
             tuple(self._causes),
+            tuple(disagreements(self._totals)),
         )
 
     def _places(self) -> list[FunctionKey]:
@@ -280,7 +290,9 @@ class _Case:
         before = renamed(before, after)
         self._has_lines = before.has_lines and after.has_lines
         if self._has_lines and self._sources.knows:
-            self._causes = causes(before, after, self._sources, self._options.location)
+            self._causes = causes(
+                before, after, self._sources, self._options.threshold, self._options.location
+            )
         for place in dict.fromkeys([*before.seen, *after.seen]):
             self._seen_lines[place] = tuple(before.seen.get(place, ())), tuple(after.seen.get(place, ()))
         self._compare_code(before.functions, after.functions)

@@ -164,7 +164,7 @@ def cost_of(change: DegradationInfo, metric: Metric, whole: float = 0.0) -> Cost
     exact = metric.exact and low == high
     return CostChange(
         _name(metric), metric.unit, old, new, whole or old, None if exact else low, None if exact else high,
-        change.location, change.result, change.rate_degradation if change.p_value is not None else None,
+        change.location, change.result, change.rate_degradation if change.interval is not None else None,
     )  # fmt: skip
 
 

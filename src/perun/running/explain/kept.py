@@ -99,6 +99,7 @@ def _case_data(case: CaseReport) -> dict[str, Any]:
         "totals": [_cost_data(cost) for cost in case.totals],
         "functions": [_function_data(one) for one in case.functions],
         "smaller": case.smaller,
+        "remarks": list(case.remarks),
         "unseen": list(case.unseen),
     }
 
