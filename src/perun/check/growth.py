@@ -90,6 +90,8 @@ def _known(profile: Profile) -> Iterator[tuple[str, tuple[str, bool]]]:
 
 _ABSENT: Final = "-"
 _NO_SIZES: Final = "no sizes"
+EXACT_EVIDENCE: Final = 1000.0
+"""What stands for the difference of AICc where counts leave no doubt."""
 _MOST: Final = math.log(2)
 """Logarithm of the ratio that a machine makes of two runs at most, as of HLR."""
 _NOTICEABLE: Final = 1.02
@@ -195,7 +197,7 @@ class _Pair(NamedTuple):
             return DegradationInfo(change, self.uid, _values(old), _values(new))
         if not (old.points.measurements or new.points.measurements):
             return None
-        found = compare(old.points, new.points, alpha)
+        found = compare(old.points, new.points, alpha, exact=old.exact and new.exact)
         if isinstance(found, NotComparable):
             return DegradationInfo(
                 PerformanceChange.Unknown, self.uid, _values(old), _values(new), rule=found.reason
@@ -244,7 +246,7 @@ class _Judge(NamedTuple):
             "order",
             difference.estimate,
             ct="aicc",
-            cr=order.evidence,
+            cr=min(order.evidence, EXACT_EVIDENCE),
             interval=(difference.low, difference.high),
             p_value=self.p_value,
             sizes=self._sizes,
@@ -253,6 +255,10 @@ class _Judge(NamedTuple):
 
     def _surely(self) -> str:
         order, (low, high) = self.found.order, self.found.sizes
+        if math.isinf(order.evidence):
+            return (
+                f"{order.baseline.name} and {order.target.name} tell all counts of sizes {low:g} to {high:g}"
+            )
         ends = sorted(map(abs, order.difference[1:3]))
         return (
             f"the exponents differ by {ends[0]:.2f} to {ends[1]:.2f}, more than {APART:g}, and two orders "
@@ -261,6 +267,10 @@ class _Judge(NamedTuple):
 
     def _perhaps(self) -> str:
         order = self.found.order
+        if math.isinf(order.evidence):
+            return (
+                f"{order.baseline.name} and {order.target.name} tell the counts, but are close to each other"
+            )
         return (
             f"{order.baseline.name} and {order.target.name} explain the sizes better than one form (AICc "
             f"{order.evidence:.0f} lower), but the exponents do not surely differ by {APART:g}: measure more "
@@ -374,6 +384,8 @@ def _formula(curve: Curve, unit: str) -> str:
     if curve.form == CONSTANT:
         return start
     falling = curve.exponent is not None and curve.exponent < 0
+    if curve.linear:
+        start += f" {'-' if curve.linear < 0 else '+'} {readable(abs(curve.linear), unit)} * n"
     return f"{start} {'-' if falling else '+'} {readable(curve.line.c1, unit)} * {curve.name}"
 
 

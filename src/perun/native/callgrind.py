@@ -2,8 +2,8 @@
 
 The format is that of the manual of Valgrind, chapter "Callgrind Format Specification", version 1: lines
 `key: value` of the header, `fn=` and other names, each `(number) name` at first and `(number)` from then
-on, and lines of costs, which begin with a position for each word of `positions:`. Positions are passed
-over, as nothing here goes by lines. A file may have several parts, each with a header.
+on, and lines of costs, which begin with a position for each word of `positions:`: that of the line of the
+source may be told by its distance from the one before. A file may have several parts, each with a header.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, Final, NoReturn
 
 from perun.core.errors import ProfileError
-from perun.native.costs import CostGraph, FunctionFrame, Namer, RecordedFunction, components
+from perun.native.costs import CallArc, CostGraph, FunctionFrame, Namer, RecordedFunction, components
 
 Damaged = Callable[[str], ProfileError]
 """Makes the error that names the file, of a reason."""
@@ -23,6 +23,8 @@ EVENT: Final = b"Ir"
 """What callgrind calls instructions that were executed."""
 MAX_NODES: Final = 1 << 20
 MAX_CALLS: Final = 1 << 22
+MAX_PLACES: Final = 1 << 20
+"""Lines of sources, and calls from lines, of which costs are told; further ones are not."""
 MAX_NAMES: Final = 1 << 28
 """Bytes of all names together."""
 MAX_LINE: Final = 1 << 20
@@ -110,6 +112,9 @@ class _Reader:
         self._called_object: int | None = None
         self._called_source: int | None = None
         self._nodes: dict[tuple[int, int, int], int] = {}
+        self._first: list[int] = []  # of each node the first one of the same function
+        self._first_of: dict[RecordedFunction, int] = {}
+        self._line, self._line_place = 0, 0
         self._node = self._callee = -1
         self._calls = -1  # number of the calls whose cost comes next, -1 where it is the function's own
         self._edges = 0
@@ -148,9 +153,17 @@ class _Reader:
         if self._event < 0 or self._node < 0 or len(words) < self._positions:
             self._refuse(line)
         cost = self._number(words[place], line) if place < len(words) else 0
+        self._move(words[self._line_place], line)
         if self._calls < 0:
             self._graph.own[self._node] += cost
+            if cost and self._line:
+                at = self._first[self._node], self._sources.text(self._source), self._line
+                lines = self._graph.lines
+                if at in lines or len(lines) < MAX_PLACES:
+                    lines[at] = lines.get(at, 0) + cost
             return
+        if self._line:
+            self._add_site(cost)
         known = self._graph.calls[self._node]
         if self._callee not in known:
             self._edges += 1
@@ -158,6 +171,23 @@ class _Reader:
                 self._refuse_size()
         self._graph.add_call(self._node, self._callee, self._calls, cost)
         self._calls = -1
+
+    def _move(self, word: bytes, line: bytes) -> None:
+        """Go to the line of a source that a position names."""
+        if word == b"*":
+            return
+        sign = {43: 1, 45: -1}.get(word[0], 0)
+        number = self._number(word[1:] if sign else word, line)
+        self._line = max(self._line + sign * number if sign else number, 0)
+
+    def _add_site(self, cost: int) -> None:
+        sites = self._graph.sites
+        at = (
+            self._first[self._node], self._sources.text(self._source), self._line, self._first[self._callee]
+        )  # fmt: skip
+        if at in sites or len(sites) < MAX_PLACES:
+            known = sites.get(at, CallArc(0, 0))
+            sites[at] = CallArc(known.times + self._calls, known.cost + cost)
 
     def _take_position(self, key: bytes, value: bytes) -> bool:
         """Take in a line of the body; whether it is one."""
@@ -196,7 +226,9 @@ class _Reader:
         elif key == b"version" and words != [b"1"]:
             raise self._damaged("its format is not version 1")
         elif key == b"positions":
-            self._positions = len(words)
+            self._positions = max(len(words), 1)
+            self._line_place = words.index(b"line") if b"line" in words else 0
+            self._line = 0
         elif key == b"pid" and words:
             self._graph.pid = self._number(words[0], b" ".join(words))
         elif key == b"cmd":
@@ -217,6 +249,7 @@ class _Reader:
                 self._refuse_size()
             names = self._functions.text(function), self._sources.text(source), self._objects.text(binary)
             node = self._nodes[key] = self._graph.node(RecordedFunction(*names))
+            self._first.append(self._first_of.setdefault(self._graph.functions[node], node))
         return node
 
     def _index(self, names: _Names, value: bytes) -> int:

@@ -52,6 +52,9 @@ class CostGraph:
     :ivar functions: of each node. Several nodes of one function differ in the callers.
     :ivar own: of each node what it cost itself.
     :ivar calls: of each node, by the number of the node that it calls.
+    :ivar lines: what lines of sources cost: by the first node of the function, the file and the line. Lines
+        of another file, or of another function of the same one, are those of what was inlined.
+    :ivar sites: the calls that such a line makes, by the first node of the callee.
     :ivar expected: what all nodes cost together, as the recording says it; None where it does not.
     :ivar pid: number of the process. :ivar command: its command line.
     """
@@ -59,6 +62,8 @@ class CostGraph:
     functions: list[RecordedFunction] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
     calls: list[dict[int, CallArc]] = field(default_factory=list)
+    lines: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    sites: dict[tuple[int, str, int, int], CallArc] = field(default_factory=dict)
     expected: int | None = None
     pid: int = 0
     command: str = ""
@@ -420,8 +425,8 @@ def resources(costs: InstructionCosts, program: str) -> Iterator[dict[str, Any]]
         yield {
             "type": TYPE,
             "subtype": EXCLUSIVE,
-            "uid": _record(trace[0]),
-            "trace": [_record(frame) for frame in trace],
+            "uid": as_record(trace[0]),
+            "trace": [as_record(frame) for frame in trace],
             "amount": amount,
         }
     by_size = sorted(costs.inclusive.items(), key=lambda item: (-item[1], item[0]))
@@ -432,7 +437,7 @@ def resources(costs: InstructionCosts, program: str) -> Iterator[dict[str, Any]]
             yield {
                 "type": TYPE,
                 "subtype": INCLUSIVE,
-                "uid": {**_record(frame), TYPE: INCLUSIVE},
+                "uid": {**as_record(frame), TYPE: INCLUSIVE},
                 "amount": amount,
                 **({"calls": calls} if calls else {}),
             }
@@ -465,6 +470,7 @@ def _large(exclusive: Mapping[FunctionFrame, int], total: int) -> set[FunctionFr
     return {frame for frame in by_size[:_MAX_FUNCTIONS] if exclusive[frame] >= total * SMALLEST_FUNCTION}
 
 
-def _record(frame: FunctionFrame) -> dict[str, str]:
+def as_record(frame: FunctionFrame) -> dict[str, str]:
+    """A function as profiles name it."""
     place = {"source": frame.source} if frame.source else {}
     return {**place, "function": frame.function}

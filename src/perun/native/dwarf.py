@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -207,28 +208,32 @@ def with_code(parent: Any) -> Iterator[tuple[int, int]]:
             if "DW_AT_low_pc" in entry.attributes:
                 yield entry.attributes["DW_AT_low_pc"].value, entry.offset
             elif "DW_AT_ranges" in entry.attributes:
-                yield from _first_range(entry)
+                yield from ((start, entry.offset) for start, _ in islice(ranges_of(entry), 1))
         elif entry.tag in ("DW_TAG_namespace", "DW_TAG_module"):
             yield from with_code(entry)
 
 
-def _first_range(entry: Any) -> Iterator[tuple[int, int]]:
-    """The start of a function whose cold part lies elsewhere: its first range."""
-    lists = entry.dwarfinfo.range_lists()
+def ranges_of(entry: Any) -> Iterator[tuple[int, int]]:
+    """Where the code of an entry begins and ends, each time: a cold part of a function lies elsewhere."""
+    low, high = (entry.attributes.get(key) for key in ("DW_AT_low_pc", "DW_AT_high_pc"))
+    if low is not None and high is not None:
+        is_address = high.form == "DW_FORM_addr"
+        yield int(low.value), int(high.value) if is_address else int(low.value + high.value)
+        return
+    lists = entry.dwarfinfo.range_lists() if "DW_AT_ranges" in entry.attributes else None
     if lists is None:
         return
     with contextlib.suppress(Damaged), checked():
-        ranges = lists.get_range_list_at_offset(entry.attributes["DW_AT_ranges"].value, cu=entry.cu)
+        found = lists.get_range_list_at_offset(entry.attributes["DW_AT_ranges"].value, cu=entry.cu)
         base = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
-        for one in ranges:
+        for one in found:
             if hasattr(one, "base_address"):
                 base = one
                 continue
-            start = one.begin_offset
+            start = 0
             if not getattr(one, "is_absolute", True):
-                start += getattr(base, "base_address", getattr(base, "value", 0))
-            yield start, entry.offset
-            return
+                start = getattr(base, "base_address", getattr(base, "value", 0))
+            yield start + one.begin_offset, start + one.end_offset
 
 
 # Debug information that `-gsplit-dwarf` put into files of its own (DWARF 5, section 3.1.3).

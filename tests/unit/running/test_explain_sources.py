@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perun.core.process.git import GitCommand
+from perun.native import scopes
 from perun.plugin.api import FileDiff
-from perun.running.explain import sources
 from perun.running.explain.costs import sentence
 from perun.running.explain.data import CostChange, FunctionChange, GrowthChange, HunkLine
 from perun.running.explain.explaining import with_moved
@@ -216,16 +216,16 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     source, program = tmp_path / "inlined.c", tmp_path / "inlined"
     source.write_text(INLINED)
     subprocess.run(["gcc", "-g", "-O1", "-o", program, source], check=True)
-    found = sources.read(program, {"inlined.c"})
+    found = scopes.read(program, {"inlined.c"})
     assert found.has_lines and found.inlined == {"twice"}
     outer = found.ranges["inlined.c", "outer"]
     assert (outer.first, outer.last) == (6, 11)
-    assert sources.read(program, {"other.c"}) == ({}, frozenset(), True)
+    assert scopes.read(program, {"other.c"}) == ({}, frozenset(), True, {}, {})
     data = program.read_bytes()
     half, wrong = data[: len(data) // 2], data.replace(b"GNU C", b"\xff" * 5)
     for damaged in (data[:200], half, wrong, b"", b"#!/bin/sh\n"):
         (tmp_path / "damaged").write_bytes(damaged)
-        sources.read(tmp_path / "damaged", {"inlined.c"})  # has nothing, and raises nothing
+        scopes.read(tmp_path / "damaged", {"inlined.c"})  # has nothing, and raises nothing
 
 
 def function(name: str, before: float, after: float, **others: object) -> FunctionChange:

@@ -129,8 +129,8 @@ def _ratio(ratio: CostRatio | None) -> str:
         return ""
     if ratio.orders:
         return _growth(ratio)
-    if ratio.value == math.inf:
-        return "from nothing"
+    if not math.isfinite(ratio.value):
+        return "from nothing" if ratio.value == math.inf else ""
     known = not ratio.is_exact and ratio.is_finite
     return factor(ratio.value, (ratio.low, ratio.high) if known else None)
 

@@ -23,12 +23,14 @@ from perun.core.wording import listed, plural
 from perun.measurement import present
 from perun.pages import CSS, escape, frame, page
 from perun.plugin.params import param
-from perun.profile.amounts import percent, readable_pair
+from perun.profile.amounts import percent, readable, readable_pair
 from perun.running.compare.plan import refuse_with_benchmark, share
+from perun.running.explain.causes import cause_sentence, location_of, locations, without_effects
 from perun.running.explain.costs import certainty, difference, place, ratio, sentence
 from perun.running.explain.data import (
     AllocatorSite,
     CaseReport,
+    Cause,
     CostChange,
     Explanation,
     FunctionChange,
@@ -91,8 +93,13 @@ def _list(texts: Iterable[str]) -> str:
 def _case_of_page(case: CaseReport) -> Iterator[str]:
     yield f"<section><h2>{escape(case.name)}</h2>"
     yield _costs([cost for cost in case.totals if cost.before or cost.after])
+    yield _list(case.remarks)
     if not case.functions:
         yield "<p>No function costs more or less than before.</p>"
+    for cause in case.causes:
+        yield f'<h3 class="{"worse" if cause.share > 0 else "better"}">{escape(cause_sentence(cause))}</h3>'
+        if cause.lines:
+            yield f"<p>{escape(cause.path)}</p>{_diff_of_page(cause.lines, cause.amounts)}"
     for one in case.functions:
         yield from _function_of_page(one)
     if case.smaller:
@@ -124,7 +131,7 @@ def _function_of_page(one: FunctionChange) -> Iterator[str]:
 def _costs(costs: Sequence[CostChange], one: FunctionChange | None = None) -> str:
     rows = []
     for cost in costs:
-        before, after = readable_pair(cost.before, cost.after, cost.unit)
+        before, after = readable_pair(cost.before, cost.after, cost.unit) if cost.amounts_fit else ("", "")
         changed = cost.before != cost.after
         rows.append(
             _row("", cost.metric, before, after, _ratio(cost) if changed else "",
@@ -156,19 +163,25 @@ def _site_of_page(site: AllocatorSite) -> str:
     return f"{site.allocator} in {site.place}: {', '.join(texts)}"
 
 
-def _diff_of_page(lines: Sequence[HunkLine]) -> str:
+def _diff_of_page(lines: Sequence[HunkLine], amounts: Sequence[float] = ()) -> str:
+    costs = [readable(amount, "instr") if amount else "" for amount in amounts] or [""] * len(lines)
     rows = "".join(
         f'<tr class="{_ROWS.get(line.mark, "")}"><td class="number">{line.old or ""}</td>'
-        f'<td class="number">{line.new or ""}</td><td>{escape(line.mark + line.text)}</td></tr>'
-        for line in lines
+        f'<td class="number">{line.new or ""}</td>{_cell(cost)}<td>{escape(line.mark + line.text)}</td></tr>'
+        for line, cost in zip(lines, costs, strict=True)
     )
     return f'<div class="diff"><table><tbody>{rows}</tbody></table></div>'
+
+
+def _cell(cost: str) -> str:
+    return f'<td class="number">{escape(cost)}</td>' if cost else ""
 
 
 # What `perun explain` answers: text, JSON (`perun.explain/1`), and a page.
 
 MOST_LINES: Final = 40
 """Lines of the diff of one function that are printed on a terminal; the page has all."""
+MOST_CAUSES: Final = 5
 MOST_FUNCTIONS: Final = 10
 """Functions of one configuration that are printed, unless the user asks for more."""
 _MARKS: Final = {"+": "green", "-": "red"}
@@ -200,15 +213,24 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
     for cost in case.totals:
         if cost.before or cost.after:
             session.say(f"  in all, {_total(session, cost)}")
+    for remark in case.remarks:
+        session.say(f"  {one_line(remark)}")
     if not case.functions:
         session.say("  no function costs more or less than before")
-    shown = case.functions if every else case.functions[:MOST_FUNCTIONS]
+    functions = list(case.functions) if every else without_effects(case)
+    by_location = {one.location: one for one in case.functions if one not in functions}
+    for cause in case.causes if every else case.causes[:MOST_CAUSES]:
+        session.say()
+        _cause(session, cause, by_location.get(location_of(cause)))
+    shown = functions if every else functions[:MOST_FUNCTIONS]
     for one in shown:
         session.say()
         _function(session, one)
-    if len(shown) < len(case.functions):
+    told = locations(case.causes).keys()
+    hidden = sum(one not in shown and one.location not in told for one in case.functions)
+    if hidden > 0:
         session.say()
-        left = plural(len(case.functions) - len(shown), "function")
+        left = plural(hidden, "function")
         session.say(f"  and {left} more; show them with: --all")
     if case.smaller:
         session.say()
@@ -218,10 +240,32 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
         session.note(f"not seen: {one_line(reason)}")
 
 
+def _cause(session: Session, cause: Cause, function: FunctionChange | None) -> None:
+    """A change of the diff with what it costs, line by line."""
+    colour = "red" if cause.share > 0 else "green"
+    session.say(f"  {session.paint(one_line(cause_sentence(cause)), colour)}")
+    session.say(f"    in all {percent(cause.share)} of the program")
+    if function is not None:
+        _facts(session, function, [cost for cost in function.costs if cost.metric != "instructions"])
+    if cause.lines:
+        session.say(f"    {one_line(cause.path)}")
+        _diff(session, cause.lines, cause.amounts)
+
+
 def _function(session: Session, one: FunctionChange) -> None:
     colour = "red" if one.score > 0 else "green"
     session.say(f"  {session.paint(one_line(sentence(one)), colour)}")
-    for cost in one.costs:
+    _facts(session, one, one.costs)
+    for path, lines in groupby(one.near, key=itemgetter(0)):
+        session.say(f"    {one_line(path)}")
+        _diff(session, [line for _, line in lines])
+    if one.lines:
+        session.say(f"    {one_line(place(one))}")
+        _diff(session, one.lines)
+
+
+def _facts(session: Session, one: FunctionChange, costs: Sequence[CostChange]) -> None:
+    for cost in costs:
         session.say(f"    {_cost(session, cost)}")
     for part in one.libraries:
         before, after = readable_pair(part.before, part.after, "instr")
@@ -235,21 +279,15 @@ def _function(session: Session, one: FunctionChange) -> None:
             session.say(f"    {text}: {one_line(listed(names, 5))}")
     if one.inlined:
         session.say("    it is inlined in one version: there its cost is that of its callers")
-    for path, lines in groupby(one.near, key=itemgetter(0)):
-        session.say(f"    {one_line(path)}")
-        _diff(session, [line for _, line in lines])
-    if one.lines:
-        session.say(f"    {one_line(place(one))}")
-        _diff(session, one.lines)
 
 
 def _total(session: Session, cost: CostChange) -> str:
     """What the program costs, with the difference as all commands write it."""
     if cost.before == cost.after:
         return _cost(session, cost)
-    sides = " -> ".join(readable_pair(cost.before, cost.after, cost.unit))
+    sides = " -> ".join(readable_pair(cost.before, cost.after, cost.unit)) + ", " if cost.amounts_fit else ""
     word = f": {present.NAMES[cost.verdict]}" if cost.verdict is not None else ""
-    return f"{cost.metric}: {sides}, {session.paint(difference(cost), _colour(cost))}{word}"
+    return f"{cost.metric}: {sides}{session.paint(difference(cost), _colour(cost))}{word}"
 
 
 def _colour(cost: CostChange) -> str:
@@ -262,7 +300,8 @@ def _cost(session: Session, cost: CostChange) -> str:
     if cost.before == cost.after:
         return f"{cost.metric}: {after}, as before"
     changed = session.paint(f"{ratio(cost)} [{certainty(cost)}]", _colour(cost))
-    return f"{cost.metric}: {before} -> {after}, {changed}{share}"
+    sides = f"{before} -> {after}, " if cost.amounts_fit else ""
+    return f"{cost.metric}: {sides}{changed}{share}"
 
 
 def _site(site: AllocatorSite) -> str:
@@ -276,10 +315,13 @@ def _site(site: AllocatorSite) -> str:
     return f"{site.allocator} in {site.place}: {', '.join(parts)}"
 
 
-def _diff(session: Session, lines: Sequence[HunkLine]) -> None:
+def _diff(session: Session, lines: Sequence[HunkLine], amounts: Sequence[float] = ()) -> None:
+    """:param amounts: what each line executes; empty where that is not known."""
     room = max(width(str(max(line.old, line.new))) for line in lines)
-    for line in lines[:MOST_LINES]:
-        numbers = f"{line.old or '':>{room}} {line.new or '':>{room}}"
+    costs = [readable(amount, "instr") if amount else "" for amount in amounts] or [""] * len(lines)
+    most = max(map(len, costs))
+    for line, cost in list(zip(lines, costs, strict=True))[:MOST_LINES]:
+        numbers = f"{line.old or '':>{room}} {line.new or '':>{room}}" + (f" {cost:>{most}}" if most else "")
         text = session.paint(line.mark + one_line(line.text), _MARKS.get(line.mark, ""))
         session.say(f"      {numbers} {text}")
     if len(lines) > MOST_LINES:

@@ -15,6 +15,7 @@ from perun.collect.instructions.engines import (
     CountingOptions,
     InstructionCounts,
     InstructionRecording,
+    LineCosts,
     fixed_addresses,
 )
 from perun.collect.instructions.names import (
@@ -162,7 +163,7 @@ class CallgrindEngine:
         if first not in recorded:
             raise self._nothing(logs.get(first))
         names = Names(self._run.cwd, self._environ, python=python)
-        inclusive, tree = InclusiveCosts(), CostTree()
+        inclusive, tree, lines = InclusiveCosts(), CostTree(), LineCosts()
         of_first = PythonFunctions(first) if python else None
         several = len(recorded) > 1
         lost = 0
@@ -179,13 +180,17 @@ class CallgrindEngine:
             frames = [names.frame(function) for function in graph.functions]
             grow(tree, graph, frames.__getitem__, base)
             inclusive.add(graph, frames.__getitem__)
+            if not python:
+                lines.add(graph, frames, names.path)
             lost += graph.lost if graph.expected is not None else 1
             path.unlink()
         lacks = [incomplete.lost(lost, "instructions")] if lost else []
         if len(recorded) < len(wanted):
             lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
         costs = InstructionCosts(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
-        return InstructionCounts(costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)))
+        return InstructionCounts(
+            costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)), lines
+        )
 
     def _chains(self) -> Iterator[str]:
         """The options that say which call chains are told apart."""

@@ -222,6 +222,8 @@ def _profile(
             },
         }
     )
+    if counted.lines is not None and (lines := counted.lines.region(counted.costs.tree.total)):
+        profile["lines"] = lines
     program = os.path.basename(run.command().argv[0])
     profile.update_resources(resources(counted.costs, program), columns=("calls",))
     return profile

@@ -186,13 +186,18 @@ class Names:
 
     def _source(self, function: RecordedFunction) -> str:
         """The source relative to the folder where it is the project's own, else the name of the binary."""
-        source = os.path.normpath(function.file) if function.file else ""
+        return self.path(function.file, function.object) or os.path.basename(function.object)
+
+    def path(self, file: str, binary: str) -> str:
+        """The path of a source relative to the folder; empty where it is none of the project.
+
+        :param binary: that has it: a source without a folder is the project's where its binary is.
+        """
+        source = os.path.normpath(file) if file else ""
         inside = self._below(source)
-        if inside:
-            return inside
-        if source and not os.path.isabs(source) and self._below(function.object):
-            return source
-        return os.path.basename(function.object)
+        if not inside and source and not os.path.isabs(source) and self._below(binary):
+            inside = source
+        return inside
 
     def _below(self, path: str) -> str:
         """The path relative to the folder; empty where it is not below it."""

@@ -46,11 +46,13 @@ _LEVEL: Final = 0.1
 
 
 class Curve(NamedTuple):
-    """A fitted function. `exponent` is that of the form `n^b`, else None."""
+    """A fitted function. `exponent` is that of the form `n^b`, else None; `linear` the coefficient of n in a
+    sum."""
 
     form: str
     line: LinearForm
     exponent: float | None = None
+    linear: float = 0.0
 
     @property
     def name(self) -> str:
@@ -140,10 +142,13 @@ class NotComparable(NamedTuple):
     reason: str
 
 
-def compare(baseline: Centres, target: Centres, alpha: float) -> GrowthComparison | NotComparable:
+def compare(
+    baseline: Centres, target: Centres, alpha: float, *, exact: bool = False
+) -> GrowthComparison | NotComparable:
     """Compare two versions over the sizes that they have in common.
 
-    :param alpha: probability with which an interval may miss.
+    :param alpha: probability with which an interval may miss. :param exact: whether the values are counts,
+        which do not scatter: where forms, or their sums with n, tell both, these decide.
     """
     if not (baseline.x.size and target.x.size):
         return NotComparable("no size is above 0")
@@ -163,6 +168,9 @@ def compare(baseline: Centres, target: Centres, alpha: float) -> GrowthCompariso
     if before.form != CONSTANT:
         factor = _quotient(before.slope(old), after.slope(new), freedoms, alpha)
     largest = _quotient(before.at(old, sizes[1]), after.at(new, sizes[1]), freedoms, alpha)
+    told = (counted_curve(old), counted_curve(new)) if exact else (None, None)
+    if told[0] is not None and told[1] is not None and not _why_not((old, new)):
+        return _of_counts((told[0], told[1]), sizes, points)
     return GrowthComparison(order, before, after, factor, level, largest, sizes, points)
 
 
@@ -335,6 +343,77 @@ def _fieller(b: float, vb: float, t: float, vt: float, quantile: float) -> tuple
     return (0.0 if lower >= 0 else max(0.0, (b * t - root) / a)), math.inf
 
 
+# Counts, which do not scatter: a form tells them or does not, and what is beside the term that grows fastest
+# is another term of the program, no error.
+
+_SUMS: Final = ("n log n", "n^2", "n^3")
+"""Forms that may have a term of n beside them."""
+_ERROR: Final = 0.002
+"""Share of each count by which a curve may be off: the start-up of programs, and its caches, differ."""
+_FELT: Final = 0.05
+"""Part of the largest count that the term which grows fastest makes at least."""
+_TINY: Final = 1e-9
+
+
+def counted_curve(points: Centres) -> Curve | None:
+    """The form of the fewest terms and the lowest order that tells all of the counts, `c0 + c1 f(n)` or
+    `c0 + c1 f(n) + c2 n`; None where none does, or there are fewer than five sizes."""
+    x, y = points.x, points.y
+    if x.size < MIN_SIZES or y.min() <= 0:
+        return None
+    ones = np.ones_like(x)
+    columns: list[tuple[str, list[Floats]]] = [(CONSTANT, [ones])]
+    columns += [(name, [ones, one.values(x)]) for name, one in FORMS.items() if x[-1] <= one.up_to]
+    columns += [(name, [ones, FORMS[name].values(x), x]) for name in _SUMS]
+    for name, own in columns:
+        table = np.column_stack(own) / y[:, None]
+        scale = np.abs(table).max(axis=0)
+        found, _, rank, _ = np.linalg.lstsq(table / scale, ones, rcond=None)
+        c0, c1, c2 = (*(found / scale).tolist(), 0.0, 0.0)[:3]
+        off = float(np.abs(table @ (found / scale) - 1).max())
+        grows = name == CONSTANT or c1 * float(own[1][-1] - own[1][0]) >= _FELT * float(y[-1])
+        if rank == len(own) and off <= _ERROR and grows:
+            return Curve(name, LinearForm(c0, c1, off, (0.0, 0.0, 0.0), x.size), linear=c2)
+    return None
+
+
+def leading(curve: Curve, largest: float) -> float:
+    """The exponent of n with which the term that grows fastest grows at the largest size."""
+    powers = {CONSTANT: 0.0, "log n": 0.0, "n": 1.0, "n^2": 2.0, "n^3": 3.0}
+    if curve.form == "2^n":
+        return largest
+    return powers.get(curve.form, 1.0 + 1.0 / math.log(max(largest, math.e)))
+
+
+def _of_counts(
+    curves: tuple[Curve, Curve], sizes: tuple[float, float], points: tuple[int, int]
+) -> GrowthComparison:
+    before, after = curves
+    step = leading(after, sizes[1]) - leading(before, sizes[1])
+    same = before.form == after.form
+    difference = exponent.ExponentDifference(step, step, step, float(same))
+    order = OrderComparison(before, after, difference, 0.0 if same else math.inf)
+
+    def ratio(size: float) -> Quotient:
+        old, new = (_value(one, size) for one in curves)
+        return _certain(old, new)
+
+    level, largest = ratio(math.sqrt(sizes[0] * sizes[1])), ratio(sizes[1])
+    factor = _certain(before.line.c1, after.line.c1) if same and before.form != CONSTANT else level
+    return GrowthComparison(order, before, after, factor, level, largest, sizes, points)
+
+
+def _value(curve: Curve, size: float) -> float:
+    f = float(curve.columns(np.array([size]))[0])
+    return curve.line.c0 + curve.line.c1 * f + curve.linear * size
+
+
+def _certain(old: float, new: float) -> Quotient:
+    """The ratio of two numbers that do not scatter."""
+    share = new / old if old > 0 else math.inf
+    return Quotient(share, share, share, float(abs(share - 1) <= _TINY))
+
+
 # A comparison of two versions with the noise between their runs, which the points of one run do not show.
 
 
@@ -383,9 +462,10 @@ MIN_RISE: Final = 1.1
 """Largest by smallest cost below which it does not grow."""
 
 
-def doubling(sizes: ArrayLike, costs: ArrayLike) -> float | NoModel:
+def doubling(sizes: ArrayLike, costs: ArrayLike, *, exact: bool = False) -> float | NoModel:
     """The number, from 1 to 64; or why the measurements do not tell it.
 
+    :param exact: whether the costs are counts: then the term that grows fastest decides.
     :param sizes: and :param costs: finite, shape (n,); sizes that are not above 0 are left out.
     """
     points = centres(sizes, costs)
@@ -397,4 +477,7 @@ def doubling(sizes: ArrayLike, costs: ArrayLike) -> float | NoModel:
         )
     if points.y.max() <= MIN_RISE * max(float(points.y.min()), 0.0):
         return 1.0
+    told = counted_curve(points) if exact else None
+    if told is not None and told.form != "2^n":
+        return float(2.0 ** leading(told, float(points.x[-1])))
     return float(2.0 ** max(forms.profile(points).best, 0.0))

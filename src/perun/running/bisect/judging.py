@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from perun.core.errors import JobFailed, PerunError
@@ -109,6 +110,8 @@ class Script:
 
 NEAR: Final = 0.25
 """Share of the distance between the ends within which a value is clearly that of one of them."""
+REPEATS: Final = 0.001
+"""Share by which counts of two runs of one program may differ."""
 APART: Final = 0.10
 """The least distance of stored times from the middle, as a share: they were measured at other hours."""
 OF_GROWTH: Final = DEFAULTS._replace(threshold=2**ORDERS_APART - 1, exact=2**ORDERS_APART - 1)
@@ -197,8 +200,9 @@ class CostClassifier(Classifier):
             self._unit = self._metric.unit
             ratio = CostRatio(share, share, share, self._costs, self._unit)
             return EndsComparison(ratio, "", self._metric.larger_is_better, self._metric.type)
-        ends_of = self._counted_ends if self._measuring.is_counted else self._measured_ends
-        found = ends_of(good, bad)
+        found = self._counted_ends(good, bad) if self._measuring.is_counted else None
+        if found is None or self._is_close(found.ratio):
+            found = self._measured_ends(good, bad)
         self._exact = found.exact
         self._costs, self._unit = found.ratio.costs, found.ratio.unit
         ends = EndsComparison(found.ratio, "", found.larger_is_better, found.kind)
@@ -210,6 +214,8 @@ class CostClassifier(Classifier):
 
     def _counted_ends(self, good: MinorVersion, bad: MinorVersion) -> PairComparison:
         """By one run of each."""
+        with self._naming_ends(good, bad):
+            self._measuring.learn((bad, good))
         costs = []
         for name, version in (("good", good), ("bad", bad)):
             try:
@@ -218,10 +224,20 @@ class CostClassifier(Classifier):
                 raise unusable_end(problem, name, version) from None
         return self._measuring.compared(*costs)
 
+    def _is_close(self, ratio: CostRatio) -> bool:
+        """Whether two counts differ by no more than those of two runs of one program may."""
+        return not self._measuring.is_growth and 0 < abs(ratio.value - 1) <= REPEATS
+
     def _measured_ends(self, good: MinorVersion, bad: MinorVersion) -> PairComparison:
-        try:
+        with self._naming_ends(good, bad):
             self._measuring.learn((bad, good))
             return self._measuring.pairs(good, bad, self._limits, self._measuring.left(2), "ends")
+
+    @contextmanager
+    def _naming_ends(self, good: MinorVersion, bad: MinorVersion) -> Iterator[None]:
+        """Say which of the ends it is that cannot be measured."""
+        try:
+            yield
         except SkippedVersion as problem:
             is_base = str(problem).startswith(("base (", good.checksum))
             end = ("good", good) if is_base else ("bad", bad)

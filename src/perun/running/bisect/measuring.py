@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import JobFailed
 from perun.measurement.difference import Basis, Rules, of_counts
@@ -37,7 +37,7 @@ from perun.running.bisect.quantity import (
 )
 from perun.running.compare import compare as answers
 from perun.running.compare.decide import BASE, PairRunner, usable_cores
-from perun.running.compare.instruments import BudgetSpent, Clocks, CollectorInstrument, Instrument
+from perun.running.compare.instruments import BudgetSpent, Clocks, CollectorInstrument, Instrument, Reading
 from perun.running.compare.plan import CompareOptions, ComparePlan, CompareSide
 from perun.running.compare.trial import Trial, profiles_of, run, store
 from perun.running.run.builds import Builds
@@ -46,6 +46,8 @@ from perun.running.run.collecting import describe_machine
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+COUNTING: Final = frozenset({"instructions", "memory"})
+"""Collectors whose numbers repeat from run to run."""
 Tell = Callable[[str], None]
 """Gets what is done at the moment."""
 
@@ -156,11 +158,18 @@ class BisectMeasurement:
     @property
     def is_counted(self) -> bool:
         """Whether one run of a version is known to be enough, before any two were compared."""
-        return bool(self._wanted.sizes)
+        recorded = self._wanted.recorded
+        names = {unit.name for unit in recorded.units} if recorded is not None else set()
+        return bool(self._wanted.sizes) or (not self.is_growth and bool(names) and names <= COUNTING)
 
     def compared(self, old: float, new: float) -> PairComparison:
-        """What two counted orders of growth say."""
+        """What two counted numbers say, or two counted orders of growth."""
         share = quotient(old, new)
+        if not self.is_growth:
+            unit, larger, kind = self._journal.known("counted") or ("", False, "")
+            verdict = judge(of_counts((old, new), (1, 1)), self.rules, larger_is_better=larger)
+            ratio = CostRatio(share, share, share, (old, new), unit)
+            return PairComparison(ratio, verdict.change, True, verdict.reason, larger, kind)
         change = judge(of_counts((old, new), (1, 1))).change
         if abs(math.log2(share)) < APART:
             change = PerformanceChange.NoChange
@@ -194,6 +203,8 @@ class BisectMeasurement:
                     raise SkippedVersion(f"{version.checksum}: {problem.message}", problem.hint) from None
             (self._metric,) = reading.values
             self._journal.keep(list(self._metric), "metric")
+            if self.is_counted:
+                self._keep(version, *self._taken(reading))
             return
 
     def alone(self, version: MinorVersion) -> float:
@@ -206,11 +217,14 @@ class BisectMeasurement:
             return float(known)
         with self._attempt(version):
             value, made = self._once(version)
+        self._keep(version, value, made)
+        return value
+
+    def _keep(self, version: MinorVersion, value: float, made: Sequence[Profile]) -> None:
         wanted = [registering.SaveRequest(profile, version.checksum, registers=True) for profile in made]
         if wanted:
             registering.save_together(self._repo, wanted)
         self._journal.keep(value, "value", version.checksum)
-        return value
 
     def _once(self, version: MinorVersion) -> tuple[float, list[Profile]]:
         """The number of one run, and what there is to be stored of it.
@@ -221,7 +235,13 @@ class BisectMeasurement:
             folder = self._copies.folder(version)
             self._tell(f"measuring {version.checksum[:7]}")
             reading = instrument.measure(folder, 0.0, None)
-        (value,) = reading.values.values()
+        return self._taken(reading)
+
+    def _taken(self, reading: Reading) -> tuple[float, list[Profile]]:
+        """The number of a run, and what there is to be stored of it; what the number is of is kept."""
+        ((metric, value),) = reading.values.items()
+        if not self.is_growth and self._journal.known("counted") is None:
+            self._journal.keep([metric.unit, metric.larger_is_better, metric.type], "counted")
         return value, [reading.profile] if reading.profile is not None else []
 
     def pairs(

@@ -286,7 +286,7 @@ class CallsOrder:
         assert reading.profile is not None
         location = self._wanted.location
         sizes, costs = _calls(reading.profile, self._wanted)
-        value = _told(self._wanted, sizes, costs)
+        value = _told(self._wanted, sizes, costs, exact=False)
         return reading._replace(values={metric_of(location, False): value})
 
 
@@ -328,12 +328,12 @@ class WorkloadsOrder:
                     "the sizes of the calls: --metric trace:growth or complexity:growth",
                 )
             costs.append(value)
-        value = _told(self._wanted, [size for size, _ in self._instruments], costs)
+        value = _told(self._wanted, [size for size, _ in self._instruments], costs, exact=True)
         return Reading({metric_of(self._wanted.location or self._wanted.case.job.cmd, True): value})
 
 
-def _told(wanted: Quantity, sizes: Sequence[float], costs: Sequence[float]) -> float:
-    value = doubling(sizes, costs)
+def _told(wanted: Quantity, sizes: Sequence[float], costs: Sequence[float], *, exact: bool) -> float:
+    value = doubling(sizes, costs, exact=exact)
     if isinstance(value, float):
         return value
     where = f"of {wanted.location} " if wanted.location else ""

@@ -24,6 +24,7 @@ from perun.repository.copies import scratch_folder
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.compare.plan import CompareCase, CompareSide, Folders
+from perun.running.explain.lines import lines_of_one
 from perun.running.suite.named import FoundBenchmark, Place, found
 from perun.running.suite.programs import SuiteBuild, SuiteOptions
 
@@ -166,6 +167,8 @@ def difference(more: Profile, fewer: Profile | None, operations: int) -> Profile
             for name, value in own.items():
                 known[name] = known.get(name, 0.0) + sign * value / operations
     made = Profile({key: value for key, value in more.items() if key in _KEPT})
+    if lines := lines_of_one(more, fewer, operations):
+        made["lines"] = lines
     resources = [one for stacks in places.values() for one in _positive(list(stacks.values()))]
     made.update_resources(resources, columns=tuple(_SUMMED - {"amount"}))
     return made

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +39,7 @@ from perun.running.explain.plan import (
     SizedPair,
     with_workload,
 )
+from perun.running.explain.together import CollectTask, Together
 from perun.running.run import collecting
 from perun.running.run.collecting import VersionStatistics
 from perun.running.run.pre_run import environment
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 8
 """Functions whose calls are recorded."""
+MOST_CALLS: Final = 100_000
+"""Calls of a function, by its instructions, above which it takes longer to record them than all the rest."""
 
 
 def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> list[FunctionKey]:
@@ -63,17 +65,35 @@ def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> 
     pair = found.pairs.get("instructions")
     if pair is None:
         return [one for one in sources.changed_functions if options.means(one)][:MOST]
-    before, after = (costs.instructions(profile, sources.is_own) for profile in pair[:2])
+    codes = [sources.costs(profile, side) for side, profile in enumerate(pair[:2])]
+    before, after = (code.functions for code in codes)
     whole = sum(spent.amount for spent in before.values())
     nothing = costs.FunctionCost(0.0, {}, {})
     changes = {
         place: abs(after.get(place, nothing).amount - before.get(place, nothing).amount)
         for place in dict.fromkeys([*before, *after])
-        if place.name != OUTSIDE and options.means(place)
+        if place.name != OUTSIDE and options.means(place) and not sources.is_inlined(place)
     }
     least = 0.0 if options.location else options.threshold * whole
     ranked = sorted(changes, key=lambda place: -changes[place])
+    if not options.location:
+        often = [place for place in ranked if max(one.called.get(place, 0) for one in codes) > MOST_CALLS]
+        if names := [place.name for place in often if changes[place] >= least]:
+            found.unseen.append(
+                f"calls: those of {listed(names, 4)} are not recorded, as they are too many; to record them, "
+                f"name the function: perun explain {options.versions} {names[0]}"
+            )
+        ranked = [place for place in ranked if place not in often]
     return [place for place in ranked if changes[place] and changes[place] >= least][:MOST]
+
+
+def _is_written(folder: Path, since: float) -> bool:
+    """Whether a program left files in the folder since that time: two runs there may disturb each other."""
+    return any(
+        os.lstat(os.path.join(where, name)).st_mtime >= since
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
 
 
 def named(found: CaseEvidence, places: Sequence[FunctionKey], side: int) -> list[str]:
@@ -175,9 +195,11 @@ class ExplainMeasurement:
         plan: ExplainPlan,
         folders: Folders,
         options: ExplainOptions,
+        together: Together,
         report: Report,
         benchmark: ExplainedBenchmark | None = None,
     ) -> None:
+        self._together = together
         self.stored = 0
         self._benchmark = benchmark
         self._options = options
@@ -340,14 +362,19 @@ class ExplainMeasurement:
         self, found: CaseEvidence, case: CompareCase, collector: str, python: bool
     ) -> ProfilePair | None:
         pair = []
-        for side in self._plan.sides:
+        sides = self._plan.sides
+        unit = self._unit(case, collector, python)
+        self._report(f"{collector} of the {' and the '.join(side.name for side in sides)}", 0, 0)
+        both = self._together.collect([self._tasks(case, unit, side) for side in sides])
+        for side, runs in zip(sides, both, strict=True):
             try:
-                unit = self._unit(case, collector, python)
-                pair.append(self._collect(case, unit, side, found.unseen))
+                pair.append(self._of_benchmark(side, [one.taken() for one in runs]))
             except PerunError as problem:
                 hint = f" ({problem.hint})" if problem.hint else ""
                 found.unseen.append(f"{collector}: {side} cannot be measured: {problem.message}{hint}")
                 return None
+        notes = [note for runs in both for one in runs for note in one.notes]
+        found.unseen.extend(dict.fromkeys(f"{collector}: {note}" for note in notes))
         self._keep(pair)
         return ProfilePair(pair[0], pair[1], new=True)
 
@@ -360,36 +387,54 @@ class ExplainMeasurement:
                 notes.append(f"{unit.name}: {text}")
 
         report("starting", 0, 0)
-        collect = partial(collecting.collect, self._repo, version=side.version, report=report, note=note)
+        task = self._tasks(case, unit, side)[0]
+        return collecting.collect(self._repo, *task[:3], report, note, environ=task.environ)
+
+    def _tasks(self, case: CompareCase, unit: PluginConfig, side: CompareSide) -> list[CollectTask]:
+        """What is run of a side: of a benchmark with more operations, and with fewer of them."""
         if self._benchmark is None:
-            return collect(replace(case.job, collector=quiet(unit)), folder=self._folders[side.name][0])
+            job = replace(case.job, collector=quiet(unit))
+            return [CollectTask(job, side.version, self._folders[side.name][0])]
         commands = self._benchmark.sides[side.name]
-        made = []
-        for command in (commands.more, commands.fewer) if unit.name in COUNTING else (commands.more,):
-            if command is not None:
-                job = Job(run_of(command), "", "", quiet(unit))
-                made.append(collect(job, folder=commands.folder, environ=command.environ))
-        if unit.name not in COUNTING:
+        return [
+            CollectTask(Job(run_of(one), "", "", quiet(unit)), side.version, commands.folder, one.environ)
+            for one in (commands.more, commands.fewer)
+            if one is not None
+        ]
+
+    def _of_benchmark(self, side: CompareSide, made: Sequence[Profile]) -> Profile:
+        """The profile of a side, of a benchmark that of one operation."""
+        if self._benchmark is None:
             return made[0]
-        return difference(made[0], made[1] if made[1:] else None, commands.operations)
+        operations = self._benchmark.sides[side.name].operations
+        return difference(made[0], made[1] if made[1:] else None, operations)
 
     def _sized(self, found: CaseEvidence, sizes: Sequence[str], python: bool) -> SizedPair | None:
         """Instructions over the sizes; they are of this answer alone."""
         if not sizes or not self._is_wanted(COUNTING[0], "the sizes", found.unseen):
             return None
-        sides: list[list[tuple[float, Profile]]] = []
-        for side in self._plan.sides:
+        unit = self._unit(found.case, COUNTING[0], python)
+        self._report(f"instructions of {len(sizes)} sizes", 0, 0)
+        ordered = sorted(sizes, key=float, reverse=True)
+        asked = [
+            [task for text in ordered for task in self._tasks(with_workload(found.case, text), unit, side)]
+            for side in self._plan.sides
+        ]
+        begun = time.time()
+        made = self._together.collect([tasks[:1] for tasks in asked])
+        if any(_is_written(tasks[0].folder, begun) for tasks in asked):
+            rest = self._together.collect([tasks[1:] for tasks in asked])
+        else:
+            each = iter(self._together.collect([[task] for tasks in asked for task in tasks[1:]]))
+            rest = [[next(each)[0] for _ in tasks[1:]] for tasks in asked]
+        sides = []
+        for side, first, others in zip(self._plan.sides, made, rest, strict=True):
             try:
-                unit = self._unit(found.case, COUNTING[0], python)
-                sides.append(
-                    [
-                        (float(text), self._collect(with_workload(found.case, text), unit, side, []))
-                        for text in sizes
-                    ]
-                )
+                profiles = [one.taken() for one in (*first, *others)]
             except PerunError as problem:
                 found.unseen.append(f"growth: {side} cannot be measured: {problem.message}")
                 return None
+            sides.append(sorted(zip(map(float, ordered), profiles, strict=True), key=lambda one: one[0]))
         return SizedPair(*sides)
 
     def _graphs(self, found: CaseEvidence) -> tuple[CallGraph, CallGraph] | None:

@@ -155,6 +155,23 @@ def _numbers(group: ResourceGroup, name: str) -> list[float]:
     return [float(value) if isinstance(value, (int, float)) else 0.0 for value in values]
 
 
+def disagreements(totals: Sequence[CostChange]) -> Iterator[str]:
+    """What is to be known where counts and times of a program say different things."""
+    counted = next((cost for cost in totals if cost.metric == "instructions"), None)
+    if counted is None or abs(counted.share) < _FELT:
+        return
+    for cost in totals:
+        if cost.metric.partition(" ")[0] != "time" or cost.verdict is None or cost.bounds is None:
+            continue
+        low, high = cost.bounds
+        if not (low > 1 if counted.share > 0 else high < 1):
+            share = f"{abs(100 * counted.share):.3g} % {'more' if counted.share > 0 else 'fewer'}"
+            yield (
+                f"{share} instructions are executed, and {cost.metric} says {difference(cost)}: what is "
+                "executed takes time only where nothing else does, such as waiting for memory"
+            )
+
+
 # What changed of a function in one sentence, as a person would say it.
 
 _VERBS: Final = {
@@ -189,8 +206,8 @@ def sentence(one: FunctionChange) -> str:
 
 
 def order(formula: str) -> str:
-    """`n^2` of `3us + 2us * n^2`, and `constant` of what does not grow."""
-    return formula.partition(" * ")[2] or "constant"
+    """`n^2` of `3us + 1us * n + 2us * n^2`, and `constant` of what does not grow."""
+    return formula.rpartition(" * ")[2] if " * " in formula else "constant"
 
 
 def certainty(cost: CostChange) -> str:
@@ -233,7 +250,9 @@ def _costs(one: FunctionChange) -> Iterator[str]:
         elif not cost.after:
             yield f"no longer {verb} {what.removeprefix('the ')} {sure}: {before} before"
         else:
-            yield f"{verb} {ratio(cost)} {what} {sure}, {before} -> {after}"
+            yield f"{verb} {ratio(cost)} {what} {sure}" + (
+                f", {before} -> {after}" if cost.amounts_fit else ""
+            )
 
 
 def _telling(memory: Sequence[CostChange]) -> CostChange:

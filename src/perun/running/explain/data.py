@@ -47,6 +47,14 @@ class CostChange(NamedTuple):
         return self.after / self.before if self.before else None
 
     @property
+    def amounts_fit(self) -> bool:
+        """Whether the two amounts may stand beside the interval: means of what scatters, as of calls of many
+        sizes, may be in another ratio than its estimate."""
+        if self.low is None or self.high is None or not self.before:
+            return True
+        return self.low <= self.after / self.before <= self.high
+
+    @property
     def bounds(self) -> tuple[float, float] | None:
         """The interval of the ratio; None where there is none."""
         if self.low is None or self.high is None:
@@ -152,6 +160,46 @@ class FunctionChange(NamedTuple):
         return (worst if worst > 0 else min(shares, default=0.0)) + grows
 
 
+class Effect(NamedTuple):
+    """A function that costs another amount because of a change elsewhere.
+
+    :param calls: how often it is called before and after; None where that is not known.
+    """
+
+    function: str
+    location: str
+    before: float
+    after: float
+    calls: tuple[float, float] | None = None
+
+
+class Cause(NamedTuple):
+    """A change of the diff, and what it makes cost more.
+
+    :param kind: `function`, `definition` of what functions use, `build`, `data`, and `nothing` for what
+        nothing of the diff explains.
+    :param name: of the function or the definition; where nothing explains it, the files that may.
+    :param first: its first line and :param last: the last one,
+        0 where there are none. :param before: instructions of the function itself, else of all functions
+        that it changed; :param after: the same.
+    :param share: how much more is executed because of it, as a part of the program before.
+    :param effects: on other functions, the largest first. :param lines: of the diff.
+    :param amounts: what each of these lines executes, those that are gone before; empty where not known.
+    """
+
+    kind: str
+    name: str
+    path: str
+    first: int
+    last: int
+    before: float
+    after: float
+    share: float
+    effects: tuple[Effect, ...] = ()
+    lines: tuple[HunkLine, ...] = ()
+    amounts: tuple[float, ...] = ()
+
+
 class OtherFile(NamedTuple):
     """A file of the diff that no function of the report is in.
 
@@ -173,6 +221,8 @@ class CaseReport(NamedTuple):
     :param functions: worst first. :param smaller: how many functions changed by too little to be told.
     :param flames: pages of differential flame graphs, by title.
     :param unseen: what could not be seen, and why.
+    :param causes: what of the diff made it so, the one of the largest growth first.
+    :param remarks: on the totals, as that counts and times say different things.
     """
 
     name: str
@@ -181,6 +231,8 @@ class CaseReport(NamedTuple):
     smaller: int
     flames: tuple[tuple[str, str], ...]
     unseen: tuple[str, ...]
+    causes: tuple[Cause, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Explanation(NamedTuple):

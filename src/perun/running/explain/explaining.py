@@ -24,11 +24,19 @@ from perun.profile.head import Configuration
 from perun.repository.repository import Repository
 from perun.running.compare.plan import prepared
 from perun.running.explain import benchmark, costs, growing, kept
+from perun.running.explain.causes import causes, locations
 from perun.running.explain.collecting import CALLS, ExplainMeasurement, changed_counts, stored, suspects
-from perun.running.explain.costs import OUTSIDE, FunctionAllocation, FunctionCost, FunctionKey
+from perun.running.explain.costs import (
+    OUTSIDE,
+    FunctionAllocation,
+    FunctionCost,
+    FunctionKey,
+    disagreements,
+)
 from perun.running.explain.data import (
     AllocatorSite,
     CaseReport,
+    Cause,
     CostChange,
     CostPart,
     Explanation,
@@ -36,8 +44,10 @@ from perun.running.explain.data import (
     GrowthChange,
 )
 from perun.running.explain.kept import as_json
+from perun.running.explain.lines import renamed
 from perun.running.explain.plan import CaseEvidence, ExplainOptions, ExplainPlan, ProfilePair, SizedPair
 from perun.running.explain.sources import Sources
+from perun.running.explain.together import Together
 from perun.running.suite.programs import SuiteOptions
 
 if TYPE_CHECKING:
@@ -111,7 +121,7 @@ def explain(
     """
     sides = prepared(repo, planned.sides, 1, report) if options.collects else nullcontext(None)
     count = 0
-    with sides as folders, ExitStack() as scratch:
+    with sides as folders, Together(repo) as together, ExitStack() as scratch:
         one = None
         if folders is not None and options.benchmark:
             wanted = SuiteOptions(options.harness, (options.benchmark,))
@@ -119,7 +129,9 @@ def explain(
             planned = planned._replace(cases=(one.case,), notes=(*planned.notes, one.note))
         found = [stored(repo, planned, case, options.collects) for case in planned.cases]
         measuring = (
-            ExplainMeasurement(repo, planned, folders, options, report, one) if folders is not None else None
+            ExplainMeasurement(repo, planned, folders, options, together, report, one)
+            if folders is not None
+            else None
         )
         if measuring is not None:
             found = [measuring.complete(case, options.sizes) for case in found]
@@ -141,9 +153,10 @@ def explain(
         for case, sources in known:
             case = case._replace(sized=case.sized or _generated(found, case))
             reports.append(_Case(repo, case, sources, options, checked, pages).report())
-        for functions in (one.functions for one in reports):
-            told |= {function.path for function in functions if function.lines}
-            told |= {path for function in functions for path, _ in function.near}
+        for made in reports:
+            told |= {function.path for function in made.functions if function.lines}
+            told |= {path for function in made.functions for path, _ in function.near}
+            told |= {cause.path for cause in made.causes}
         others = known[-1][1].others(told) if known else []
     if options.location and not any(report.functions for report in reports):
         raise UsageError(*_unknown_location(options.location, found))
@@ -235,6 +248,8 @@ class _Case:
         self._seen_lines: dict[FunctionKey, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._growth: dict[FunctionKey, GrowthChange] = {}
         self._totals: list[CostChange] = []
+        self._causes: list[Cause] = []
+        self._has_lines = False
 
     def report(self) -> CaseReport:
         """What is found of it."""
@@ -249,14 +264,15 @@ class _Case:
             else:
                 self._timed(collector, pair)
         if self._found.sized is not None:
-            self._growth |= growing.growth(self._repo, self._found.sized, self._sources.is_own)
+            self._growth |= growing.growth(self._repo, self._found.sized, self._sources)
         elif self._options.collects and "calls" in self._options.what and not self._options.benchmark:
             self._note_growth()
         self._look_at_sources()
         changed = [self._function(place) for place in self._places()]
         kept = [one for one in changed if self._is_told(one)]
         kept = with_moved(kept, self._totals)
-        kept.sort(key=lambda one: (-one.score, one.location))
+        ranks = locations(self._causes)
+        kept.sort(key=lambda one: (ranks.get(one.location, len(ranks)), -one.score, one.location))
         pages = graphs(self._repo, pairs, self._unseen) if self._pages else ()
         return CaseReport(
             str(self._found.case.job),
@@ -265,6 +281,8 @@ class _Case:
             len(changed) - len(kept),
             tuple(pages),
             tuple(dict.fromkeys(self._unseen)),
+            tuple(self._causes),
+            tuple(disagreements(self._totals)),
         )
 
     def _places(self) -> list[FunctionKey]:
@@ -279,7 +297,20 @@ class _Case:
         return any(abs(cost.share) >= self._options.threshold for cost in one.costs)
 
     def _instructions(self, pair: ProfilePair) -> None:
-        before, after = (costs.instructions(profile, self._sources.is_own) for profile in pair[:2])
+        before, after = (self._sources.costs(profile, side) for side, profile in enumerate(pair[:2]))
+        before = renamed(before, after)
+        self._has_lines = before.has_lines and after.has_lines
+        if self._has_lines and self._sources.knows:
+            self._causes = causes(
+                before, after, self._sources, self._options.threshold, self._options.location
+            )
+        for place in dict.fromkeys([*before.seen, *after.seen]):
+            self._seen_lines[place] = tuple(before.seen.get(place, ())), tuple(after.seen.get(place, ()))
+        self._compare_code(before.functions, after.functions)
+
+    def _compare_code(
+        self, before: Mapping[FunctionKey, FunctionCost], after: Mapping[FunctionKey, FunctionCost]
+    ) -> None:
         whole = [sum(spent.amount for spent in side.values()) for side in (before, after)]
         self._totals.append(CostChange("instructions", "instr", whole[0], whole[1], whole[0]))
         nothing = FunctionCost(0.0, {}, {})
@@ -392,7 +423,7 @@ class _Case:
                 "lines: the program has no debug information, so functions are found by the text of sources; "
                 "compile with -g"
             )
-        for name in sources.inlined_between()[:5]:
+        for name in () if self._has_lines else sources.inlined_between()[:5]:
             self._unseen.append(
                 f"inlining: {name} is inlined in one version only: there its cost is that of its callers"
             )
@@ -414,7 +445,7 @@ class _Case:
             gone,
             found.lines,
             found.near,
-            inlined=self._sources.is_inlined(place),
+            inlined=self._sources.is_inlined(place) and not self._has_lines,
         )
 
     def _caller_changes(self, place: FunctionKey) -> tuple[tuple[str, ...], tuple[str, ...]]:

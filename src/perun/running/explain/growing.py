@@ -19,12 +19,13 @@ from perun.profile.factory import Profile
 from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 from perun.repository.repository import Repository
-from perun.running.explain.costs import FunctionKey, IsOwn, instructions
+from perun.running.explain.costs import FunctionKey
 from perun.running.explain.data import CostChange, GrowthChange
 from perun.running.explain.plan import ProfilePair, SizedPair
 
 if TYPE_CHECKING:
     from perun.measurement.series import Series
+    from perun.running.explain.sources import Sources
 
 _RATIO: Final = "hodges_lehmann_ratio"
 _NUMBERED: Final = "call-order"
@@ -37,10 +38,10 @@ _SURELY: Final = frozenset(
 )  # fmt: skip
 
 
-def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[FunctionKey, GrowthChange]:
+def growth(repo: Repository, sized: SizedPair, sources: Sources) -> dict[FunctionKey, GrowthChange]:
     """How the instructions of each function grow with the sizes of the input, by the check `growth`."""
     places: dict[str, FunctionKey] = {}
-    base, head = (_over_sizes(side, is_own, places) for side in sized)
+    base, head = (_over_sizes(profiles, sources, side, places) for side, profiles in enumerate(sized))
     found = {}
     for one in _changes(repo, "growth", ProfilePair(base, head)):
         if one.type in ("order", "factor", "level"):
@@ -55,17 +56,17 @@ def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[FunctionKe
 
 
 def _over_sizes(
-    side: Sequence[tuple[float, Profile]], is_own: IsOwn, places: dict[str, FunctionKey]
+    profiles: Sequence[tuple[float, Profile]], sources: Sources, side: int, places: dict[str, FunctionKey]
 ) -> Profile:
     """A profile of the sums of each function, each with its size. :param places: gets these by their uid."""
     rows = []
-    for size, profile in side:
-        for place, spent in instructions(profile, is_own).items():
+    for size, profile in profiles:
+        for place, spent in sources.costs(profile, side).functions.items():
             uid = f"{place.source}:{place.name}"
             places[uid] = place
             rows.append({"uid": uid, "amount": spent.amount, "type": "instructions", "subtype": "exclusive",
                          "workload": size})  # fmt: skip
-    made = Profile({key: side[0][1][key] for key in ("header", "collector_info", "machine")})
+    made = Profile({key: profiles[0][1][key] for key in ("header", "collector_info", "machine")})
     made.update_resources(rows, columns=("workload",))
     return made
 
@@ -163,7 +164,7 @@ def cost_of(change: DegradationInfo, metric: Metric, whole: float = 0.0) -> Cost
     exact = metric.exact and low == high
     return CostChange(
         _name(metric), metric.unit, old, new, whole or old, None if exact else low, None if exact else high,
-        change.location, change.result, change.rate_degradation if change.p_value is not None else None,
+        change.location, change.result, change.rate_degradation if change.interval is not None else None,
     )  # fmt: skip
 
 
@@ -183,7 +184,10 @@ def _whole(series: Series) -> float:
 def _name(metric: Metric) -> str:
     if metric.type == INSTRUCTIONS:
         return metric.type
-    return " ".join(part for part in ("time" if not metric.exact else "", metric.shown_subtype) if part)
+    return (
+        " ".join(part for part in ("time" if not metric.exact else "", metric.shown_subtype) if part)
+        or metric.type
+    )
 
 
 def _changes(repo: Repository, check: str, pair: ProfilePair) -> list[DegradationInfo]:

@@ -15,8 +15,9 @@ from typing import Any, Final
 from perun.core import atomic
 from perun.plugin.api import MinorVersion
 from perun.repository.repository import PERUN_FOLDER, Repository
+from perun.running.explain.causes import cause_sentence
 from perun.running.explain.costs import sentence
-from perun.running.explain.data import CaseReport, CostChange, Explanation, FunctionChange, OtherFile
+from perun.running.explain.data import CaseReport, Cause, CostChange, Explanation, FunctionChange, OtherFile
 from perun.store import tree
 
 FOLDER: Final = "cache/explained"
@@ -94,10 +95,28 @@ def _version(version: MinorVersion) -> dict[str, Any]:
 def _case_data(case: CaseReport) -> dict[str, Any]:
     return {
         "command": case.name,
+        "causes": [_cause_data(one) for one in case.causes],
         "totals": [_cost_data(cost) for cost in case.totals],
         "functions": [_function_data(one) for one in case.functions],
         "smaller": case.smaller,
+        "remarks": list(case.remarks),
         "unseen": list(case.unseen),
+    }
+
+
+def _cause_data(one: Cause) -> dict[str, Any]:
+    amounts = one.amounts or (None,) * len(one.lines)
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "path": one.path,
+        "lines": [one.first, one.last] if one.first else None,
+        "sentence": cause_sentence(one),
+        "before": one.before,
+        "after": one.after,
+        "share": one.share,
+        "effects": [effect._asdict() for effect in one.effects],
+        "diff": [{**line._asdict(), "cost": cost} for line, cost in zip(one.lines, amounts, strict=True)],
     }
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.native.elf import MAGIC, Damaged, checked, debug_information, with_debug_information
+from perun.native.scopes import NONE, LineRange, SourceFunction, SourceScopes, is_nested, read
 from perun.plugin.api import FileDiff, MinorVersion
 from perun.repository.repository import Repository
 from perun.running.explain.costs import FunctionKey
 from perun.running.explain.data import HunkLine, OtherFile
+from perun.running.explain.definitions import Definition, definitions_of, flags
+from perun.running.explain.lines import CodeCosts, bare, code_costs
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
 
 # Where the functions of a source begin and end, by its text.
 #
@@ -39,15 +42,8 @@ _HIDDEN: Final = re.compile(
 )
 _OPERATOR: Final = re.compile(r"\boperator\s*[^\s\w(]+$")
 _ACCESS: Final = re.compile(r"\b(?:public|private|protected)\s*:(?!:)")
+_MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-
-
-class LineRange(NamedTuple):
-    """A function and its lines, the first and the last included, counted from 1."""
-
-    name: str
-    first: int
-    last: int
 
 
 def functions_of(path: str, text: str) -> list[LineRange]:
@@ -152,116 +148,6 @@ def _parentheses(head: str) -> int:
     return -1
 
 
-# Where functions begin and end by the debug information of a program, and which of them were inlined.
-#
-# The entry (DIE) of a function says where it is declared (DWARF 5, section 3.3); its last line is the largest
-# one of its file in the line table for its addresses (section 6.2).
-
-LARGEST_PROGRAM: Final = 256 << 20
-"""Bytes of the largest program that is read."""
-
-
-class DebugLines(NamedTuple):
-    """What the debug information says.
-
-    :param ranges: of functions, by the base name of their source and their name. :param inlined: names of
-        functions that have no code of their own, as all their calls are inlined.
-    :param has_lines: whether there is debug information at all.
-    """
-
-    ranges: dict[tuple[str, str], LineRange]
-    inlined: frozenset[str]
-    has_lines: bool
-
-
-_COPIES: Final = ("DW_AT_abstract_origin", "DW_AT_specification")
-NONE: Final = DebugLines({}, frozenset(), False)
-
-
-def read(path: Path, sources: Collection[str]) -> DebugLines:
-    """The functions of a program whose sources are among these.
-
-    What is no program, is damaged, or has no debug information has :data:`NONE`.
-
-    :param sources: base names of files; others are not read, as large programs have very many.
-    """
-    with suppress(OSError, Damaged), path.open("rb") as file, checked():
-        if path.stat().st_size > LARGEST_PROGRAM or file.read(len(MAGIC)) != MAGIC:
-            return NONE
-        debug = debug_information(with_debug_information(file))
-        if debug is not None:
-            return _collect(debug, frozenset(sources))
-    return NONE
-
-
-def _collect(debug: Any, sources: frozenset[str]) -> DebugLines:
-    ranges: dict[tuple[str, str], LineRange] = {}
-    inlined: set[str] = set()
-    own: set[str] = set()
-    for unit in debug.iter_CUs():
-        name = _text(unit.get_top_DIE().attributes.get("DW_AT_name"))
-        if posixpath.basename(name) not in sources:
-            continue
-        for one, is_inlined in _functions(debug, unit):
-            (inlined if is_inlined else own).add(one.name)
-            if one.last:
-                ranges[posixpath.basename(name), one.name] = one
-    return DebugLines(ranges, frozenset(inlined - own), True)
-
-
-def _functions(debug: Any, unit: Any) -> Iterator[tuple[LineRange, bool]]:
-    """Each function with its lines, (0, 0) if they are not known, and whether it is inlined everywhere."""
-    rows = _rows(debug, unit)
-    for entry in unit.iter_DIEs():
-        if entry.tag != "DW_TAG_subprogram" or "DW_AT_declaration" in entry.attributes:
-            continue
-        name, first = _name_and_line(entry)
-        if not name:
-            continue
-        low, high = _addresses(entry)
-        if high <= low:
-            is_inlined = entry.attributes.get("DW_AT_inline")
-            yield LineRange(name, 0, 0), is_inlined is not None and is_inlined.value in (1, 3)
-            continue
-        lines = [line for address, line in rows if low <= address < high and line >= first]
-        yield LineRange(name, first or min(lines, default=0), max(lines, default=0)), False
-
-
-def _rows(debug: Any, unit: Any) -> list[tuple[int, int]]:
-    """Addresses and lines of the unit's own source, which is the file of its first row."""
-    program = debug.line_program_for_CU(unit)
-    states = [one.state for one in program.get_entries() if one.state is not None] if program else []
-    files = {state.file for state in states[:1]}
-    return [(state.address, state.line) for state in states if state.file in files and not state.end_sequence]
-
-
-def _name_and_line(entry: Any) -> tuple[str, int]:
-    """The name and the line of the declaration, maybe those of the entry that it is a copy of."""
-    for _ in range(4):
-        name = _text(entry.attributes.get("DW_AT_name"))
-        if name:
-            line = entry.attributes.get("DW_AT_decl_line")
-            return name, int(line.value) if line is not None else 0
-        links = [key for key in _COPIES if key in entry.attributes]
-        if not links:
-            break
-        entry = entry.get_DIE_from_attribute(links[0])
-    return "", 0
-
-
-def _addresses(entry: Any) -> tuple[int, int]:
-    low, high = (entry.attributes.get(key) for key in ("DW_AT_low_pc", "DW_AT_high_pc"))
-    if low is None or high is None:
-        return 0, 0
-    is_address = high.form == "DW_FORM_addr"
-    return int(low.value), int(high.value) if is_address else int(low.value + high.value)
-
-
-def _text(attribute: Any) -> str:
-    value = attribute.value if attribute is not None else b""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
-
-
 # The lines that a diff adds and removes, with their numbers on both sides.
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -347,7 +233,7 @@ class _Version:
         self._version = version
         self._texts: dict[str, str] = {}
         self._functions: dict[str, list[LineRange]] = {}
-        self.debug: DebugLines = NONE
+        self.debug: SourceScopes = NONE
         self.programs: set[str] = set()
         self.changed: set[str] = set()
 
@@ -367,17 +253,52 @@ class _Version:
         return self._texts[path]
 
     def functions(self, path: str) -> list[LineRange]:
-        """The functions of a file, by the debug information where it has them."""
+        """The functions of a file: those of the debug information, and those that only the text has."""
         if path not in self._functions:
             base = PurePosixPath(path).name
             only = len(self.paths.get(base, ())) == 1  # debug information may name the path otherwise
-            known = self.debug.ranges if only else {}
-            self._functions[path] = (
-                [_wider(one, known.get((base, one.name))) for one in functions_of(path, self.text(path))]
-                if path
-                else []
-            )
+            known = {
+                name: one
+                for (source, name), one in (self.debug.ranges if only else {}).items()
+                if source == base and not is_nested(name)
+            }
+            by_text = functions_of(path, self.text(path)) if path else []
+            found = [_wider(one, _of_debug(one, known)) for one in by_text]
+            names = {one.name.rpartition("::")[2] for one in found}
+            macros = [one for name, one in known.items() if bare(name) not in names]
+            inside = [one for one in found if not any(_overlap(one, other) for other in macros)]
+            self._functions[path] = sorted([*inside, *macros], key=lambda one: (one.first, -one.last))
         return self._functions[path]
+
+    def definitions(self, path: str) -> list[Definition]:
+        """What a file defines outside of its functions; nothing of Python."""
+        return [] if not path or path.endswith(".py") else definitions_of(self.text(path))
+
+    def expanded(self, words: frozenset[str]) -> frozenset[str]:
+        """The words with those of the macros among them, and of the macros that these use."""
+        found, new = set(words), set(words)
+        while new:
+            new = {word for name in new & self._macros.keys() for word in self._macros[name]} - found
+            found |= new
+        return frozenset(found)
+
+    @cached_property
+    def _macros(self) -> dict[str, frozenset[str]]:
+        """The words that each macro of the sources consists of."""
+        found: dict[str, frozenset[str]] = {}
+        for path in self._some_sources:
+            for one in _MACRO.finditer(self.text(path)):
+                found[one[1]] = found.get(one[1], frozenset()) | words_of(one[2])
+        return found
+
+    def owner(self, path: str, line: int) -> FunctionKey | None:
+        """The function that a line is in: by the debug information, else by the text."""
+        base = PurePosixPath(path).name
+        known = self.debug.owners.get((base, line)) if len(self.paths.get(base, ())) == 1 else None
+        if known is not None and not is_nested(known.name):
+            return FunctionKey(bare(known.name), known.source)
+        inside = [one for one in self.functions(path) if one.first <= line <= one.last]
+        return FunctionKey(bare(inside[-1].name), base) if inside else None
 
     def find(self, place: FunctionKey, lines: Sequence[int]) -> tuple[str, LineRange | None]:
         """The path of a function and its lines; an empty path where no file is meant.
@@ -386,9 +307,9 @@ class _Version:
         """
         candidates = self.candidates(place)
         for path in candidates:
-            for one in self.functions(path):
-                if is_named(one.name, place.name):
-                    return path, one
+            named = [one for one in self.functions(path) if is_named(one.name, place.name)]
+            if named:  # of several with that name, the one that was executed
+                return path, max(named, key=lambda one: sum(one.first <= line <= one.last for line in lines))
             inside = [one for one in self.functions(path) if any(one.first <= n <= one.last for n in lines)]
             if inside and place.name.startswith("<"):
                 return path, inside[-1]
@@ -431,6 +352,7 @@ class Sources:
         self._sides = _Version(repo, base), _Version(repo, head)
         self.program_names = {path.name for path in programs if path is not None}
         self._lines = {(one.old, one.new): list(lines_of(one)) for one in self.diff}
+        self._costs: dict[int, tuple[Profile, CodeCosts]] = {}  # by the profile, which stays as long
         for number, (side, program) in enumerate(zip(self._sides, programs, strict=True)):
             side.changed = {one[number] for one in self.diff}
             side.programs = self.program_names
@@ -449,6 +371,15 @@ class Sources:
                 return False
             return not _LIBRARY.search(_head_of(place.name))
         return bool(place.source) and any(place.source in side.paths for side in self._sides)
+
+    def costs(self, profile: Profile, side: int) -> CodeCosts:
+        """What the functions of the project cost by a profile of instructions.
+
+        :param side: 0 of the base, 1 of the head.
+        """
+        if id(profile) not in self._costs:
+            self._costs[id(profile)] = profile, code_costs(profile, self.is_own, self._sides[side].owner)
+        return self._costs[id(profile)][1]
 
     def is_inlined(self, place: FunctionKey) -> bool:
         """Whether one of the versions has no code of the function, as all its calls are inlined."""
@@ -507,23 +438,67 @@ class Sources:
             if own is not None:
                 text = side.text(path).split("\n")[own.first - 1 : own.last]
                 words |= words_of("\n".join(text))
-        return tuple((path, line) for path, line in self._definitions if defined_by(line.text) in words)
+        found = [one for name, lines in self.definitions.items() if name in words for one in lines]
+        return tuple(dict.fromkeys(found))
+
+    def words(
+        self, place: FunctionKey, seen: Sequence[Sequence[int]]
+    ) -> list[dict[tuple[str, int], frozenset[str]]]:
+        """The identifiers in each line of a function, with those of macros that it uses, by path and line, of
+        both versions. :param seen: as in :meth:`find`."""
+        found = []
+        for side, lines in zip(self._sides, seen, strict=True):
+            path, own = side.find(place, lines)
+            first, last = (own.first, own.last) if own is not None else (1, 0)
+            text = side.text(path).split("\n")[first - 1 : last]
+            found.append(
+                {(path, first + at): side.expanded(words_of(one)) for at, one in enumerate(text)}
+            )  # fmt: skip
+        return found
 
     @cached_property
-    def _definitions(self) -> list[tuple[str, HunkLine]]:
-        """The changed lines outside of functions that define a name."""
-        found = []
+    def definitions(self) -> dict[str, list[tuple[str, HunkLine]]]:
+        """The names that changed lines outside of functions define, with these lines and their files."""
+        found: dict[str, list[tuple[str, HunkLine]]] = {}
         for one in self.diff:
             if kind_of(one.new or one.old) != "source":
                 continue
-            bodies = [side.functions(path) for side, path in zip(self._sides, one[:2], strict=True)]
+            sides = [(side.functions(path), side.definitions(path))
+                     for side, path in zip(self._sides, one[:2], strict=True)]  # fmt: skip
             for line in self._lines[one.old, one.new]:
-                inside = bodies[1] if line.mark == "+" else bodies[0]
+                if line.mark == " ":
+                    continue
+                functions, defined = sides[line.mark == "+"]
                 number = line.new or line.old
-                is_inside = any(body.first <= number <= body.last for body in inside)
-                if line.mark != " " and not is_inside and defined_by(line.text):
-                    found.append((one.new or one.old, line))
+                if any(body.first <= number <= body.last for body in functions):
+                    continue
+                names = {defined_by(line.text)} - {""}
+                around = [own for own in defined if own.first <= number <= own.last]
+                if around:
+                    names = set(names & around[0].names or around[0].names)
+                for name in names:
+                    found.setdefault(name, []).append((one.new or one.old, line))
         return found
+
+    @cached_property
+    def given(self) -> dict[str, frozenset[str]]:
+        """The names that changed lines of build files give to the compiler, by the file."""
+        found = {}
+        for one in self.diff:
+            if kind_of(path := one.new or one.old) == "build":
+                lines = self._lines[one.old, one.new]
+                texts = [[line.text for line in lines if line.mark == mark] for mark in "-+"]
+                found[path] = flags(*texts)[1]
+        return found
+
+    def changed_lines(self, path: str) -> list[HunkLine]:
+        """The lines of the diff of a file."""
+        return next((lines for one, lines in self._lines.items() if path in one), [])
+
+    def inlined_into(self) -> Iterator[tuple[SourceFunction, SourceFunction]]:
+        """Functions that are inlined in either version, with the one that they are inlined into."""
+        for side in self._sides:
+            yield from ((inner, one) for inner, outer in side.debug.within.items() for one in outer)
 
     def others(self, told: set[str]) -> list[OtherFile]:
         """The files of the diff that are not told of; what decides how a program is built first."""
@@ -542,7 +517,7 @@ class Sources:
 def is_named(name: str, wanted: str) -> bool:
     """Whether a function of a source is the one that a profile names, maybe with class and parameters."""
     plain = wanted.partition("(")[0].partition("<")[0].strip()
-    return name in (plain, wanted) or plain.endswith((f"::{name}", f".{name}", f" {name}"))
+    return name in (plain, wanted, bare(wanted)) or plain.endswith((f"::{name}", f".{name}", f" {name}"))
 
 
 def _head_of(name: str) -> str:
@@ -554,6 +529,17 @@ def _head_of(name: str) -> str:
         depth += (char == "<") - (char == ">")
         plain += char if not depth and char != ">" else ""
     return plain.strip().rpartition(" ")[2] if "operator " not in plain else plain.strip()
+
+
+def _of_debug(by_text: LineRange, known: Mapping[str, LineRange]) -> LineRange | None:
+    """What the debug information has of a function of the text, maybe as an instance of a template."""
+    plain = by_text.name.rpartition("::")[2]
+    found = [one for name, one in known.items() if bare(name) == plain]
+    return min(found, key=lambda one: abs(one.first - by_text.first), default=None)
+
+
+def _overlap(one: LineRange, other: LineRange) -> bool:
+    return one.first <= other.last and other.first <= one.last
 
 
 def _wider(by_text: LineRange, by_debug: LineRange | None) -> LineRange:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from perun.models.growth import comparison, forms
 from perun.models.growth.comparison import doubling
 from perun.models.growth.order import EXPONENTIAL, order_of
 from perun.models.record import NoModel
@@ -92,3 +93,27 @@ def test_what_cannot_be_told():
     close = doubling([10, 16, 26, 42, 70], [10, 16, 26, 42, 70])
     assert close == NoModel("the largest size is 7 times the smallest one, and 8 times are needed")
     assert doubling([], []) == NoModel("it was measured at 0 sizes, and 5 are needed")
+
+
+def test_sums_of_counts_are_of_the_order_of_their_largest_term():
+    sizes = np.array([100.0, 200, 400, 800, 1600])
+    counts = [52810, 155060, 509560, 1818560, 6836560]
+    told = comparison.counted_curve(forms.centres(sizes, counts))
+    assert told is not None and told.form == "n^2"
+    assert (told.line.c0, told.linear, told.line.c1) == pytest.approx((560, 272.5, 2.5))
+    assert doubling(sizes, counts, exact=True) == 4.0
+    found = comparison.compare(
+        forms.centres(sizes, 300 * sizes + 90), forms.centres(sizes, counts), 0.01, exact=True
+    )
+    assert isinstance(found, comparison.GrowthComparison) and found.order.changed
+    assert (found.order.baseline.name, found.order.target.name) == ("n", "n^2")
+    noisy = sizes**2 * [1.0, 1.1, 0.9, 1.05, 0.97]
+    assert comparison.counted_curve(forms.centres(sizes, noisy)) is None
+    # What makes little of the largest count is no order: 300 n and a little of n^2.
+    little = comparison.counted_curve(forms.centres(sizes, 300 * sizes + 0.0005 * sizes**2))
+    assert little is not None and little.form == "n"
+    same = comparison.compare(
+        forms.centres(sizes, counts), forms.centres(sizes, 2 * np.array(counts)), 0.01, exact=True
+    )
+    assert isinstance(same, comparison.GrowthComparison) and not same.order.changed
+    assert same.factor[:3] == pytest.approx((2, 2, 2))
