@@ -259,3 +259,6 @@ def test_a_real_suite_of_pytest(project: Any) -> None:
     assert "Degradation" in line
     checked = project.perun("check", "head").out
     assert "test_speed.py::test_sorted" in checked and "-c" not in checked.split(), checked
+    refused = project.perun("explain", "HEAD")
+    assert refused.code == 2 and "these changed: test_speed.py::test_sorted (" in refused.err
+    assert "--benchmark test_speed.py::test_sorted" in refused.err
