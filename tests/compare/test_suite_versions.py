@@ -168,6 +168,9 @@ def test_some_benchmarks_in_place_of_commands(versions: Any) -> None:
     assert "no batch was interrupted" in versions.perun("run", "matrix", "--resume").err
     both = versions.perun("run", "matrix", "--alone", "--harness", "nothing")
     assert both.code != 0 and "nothing" in both.err
+    versions.configure("harnesses: [made, made]\n")
+    twice = versions.perun("compare", "--suite")
+    assert twice.code == 2 and "harnesses: made is there 2 times" in twice.err
 
 
 def test_commands_and_benchmarks_are_one_session(versions: Any) -> None:
@@ -259,3 +262,6 @@ def test_a_real_suite_of_pytest(project: Any) -> None:
     assert "Degradation" in line
     checked = project.perun("check", "head").out
     assert "test_speed.py::test_sorted" in checked and "-c" not in checked.split(), checked
+    refused = project.perun("explain", "HEAD")
+    assert refused.code == 2 and "these changed: test_speed.py::test_sorted (" in refused.err
+    assert "--benchmark test_speed.py::test_sorted" in refused.err

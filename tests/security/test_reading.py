@@ -66,7 +66,6 @@ ALLOWED = {
     "perun.running.compare.answers": "what programs have written into a scratch folder",
     "perun.plugin.interchange": "what the user names to be imported",
     "perun.cli.commands.importing": "a pipe that the user names to be imported",
-    "perun.cli.commands.ci": "the configuration that the user names; the summary of a step",
     "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""

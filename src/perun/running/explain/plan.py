@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import ConfigError, UsageError, VersionControlError
+from perun.core.wording import listed
+from perun.history.check.check import check_diff
+from perun.measurement.verdict import severity
 from perun.plugin.api import MinorVersion, Run
 from perun.repository.jobs import Job, as_known
 from perun.repository.lookup import ends_of
@@ -150,12 +154,41 @@ def _cases(
 
 
 def _registered(repo: Repository, base: MinorVersion, head: MinorVersion) -> list[CompareCase]:
-    """The configurations that both versions have profiles of."""
+    """The commands that both versions have profiles of.
+
+    :raises UsageError: where these are of benchmarks of a suite alone, of which one has to be named.
+    """
     both = [
-        {(one.cmd, one.args, one.workload) for one in (entry.info().configuration for entry in entries)}
-        for entries in (repo.store.indexes.read(version.checksum) for version in (base, head))
+        {entry.info().configuration for entry in repo.store.indexes.read(version.checksum)}
+        for version in (base, head)
     ]
-    return [CompareCase(Job(*key, CLOCKS), ()) for key in sorted(both[0] & both[1]) if key[0]]
+    common = both[0] & both[1]
+    benchmarks = sorted({one.benchmark for one in common} - {""})
+    cases = sorted({(one.cmd, one.args, one.workload) for one in common if one.cmd and not one.benchmark})
+    if benchmarks and not cases:
+        changed = _changed(repo, base, head)
+        words = listed([f"{name} ({word})" for name, word in changed.items()])
+        which = f"these changed: {words}" if changed else "none is known to have changed"
+        raise UsageError(
+            f"the profiles of {base.checksum[:_SHOWN]} and {head.checksum[:_SHOWN]} are of benchmarks;"
+            f" {which}",
+            f"name one of them, e.g. --benchmark {shlex.quote(next(iter(changed), benchmarks[0]))}",
+        )
+    return [CompareCase(Job(*key, CLOCKS), ()) for key in cases]
+
+
+def _changed(repo: Repository, base: MinorVersion, head: MinorVersion) -> dict[str, str]:
+    """The benchmarks of which `perun check` says that they changed, the worst first, with its words."""
+    words: dict[str, str] = {}
+    found = [
+        (severity(place.result), one.target.configuration.benchmark, place.result.name)
+        for one in check_diff(repo, base.checksum, head.checksum).comparisons
+        for place in one.places
+    ]
+    for size, name, word in sorted(found):
+        if abs(size) > 1:
+            words.setdefault(name, word)
+    return words
 
 
 def with_workload(case: CompareCase, workload: str) -> CompareCase:

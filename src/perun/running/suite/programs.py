@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from random import Random
 from tempfile import TemporaryFile, mkdtemp
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from perun.core.errors import JobFailed, UsageError
+from perun.core.errors import ConfigError, JobFailed, UsageError
 from perun.core.leftovers import remove_folder
 from perun.core.process.command import exit_status
 from perun.core.process.execution import Execution
@@ -98,6 +99,9 @@ def harnesses(repo: Repository, folder: Path, wanted: str = "") -> list[PluginCo
     """
     entries = repo.config.get(KEY) or []
     configured = [configured_unit(repo.registry, "harness", entry) for entry in entries]
+    for name, count in Counter(unit.name for unit in configured).items():
+        if count > 1:
+            raise ConfigError(f"{KEY}: {name} is there {count} times", "give its parameters in one entry")
     if wanted:
         named = [unit for unit in configured if unit.name == wanted.replace("-", "_")]
         return named or [make_unit(repo, "harness", wanted, {}, "--harness")]
