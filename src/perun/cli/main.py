@@ -61,6 +61,8 @@ COMMANDS = {
     ),
     "export": ("perun.cli.commands.exporting:export", "Write a profile for another tool."),
     "ci": ("perun.cli.commands.ci:ci", "Gate merge requests: measure in one job, tell in another."),
+    "guard": ("perun.cli.commands.guard:guard", "Hold programs to contracts on what they cost."),
+    "lock": ("perun.cli.commands.lock:lock", "Keep what programs cost in a committed file, and compare."),
     "bisect": (
         "perun.cli.commands.bisect:bisect",
         "Find the version that changed what a program costs.",

@@ -76,6 +76,11 @@ class Together:
         for worker in self._workers:
             worker.end()
 
+    @property
+    def at_once(self) -> int:
+        """How many groups run at the same time."""
+        return self._most
+
     def collect(self, groups: Sequence[Sequence[CollectTask]]) -> list[list[Collected]]:
         """What each of the jobs gave, in their order.
 

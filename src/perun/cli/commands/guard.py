@@ -1,0 +1,181 @@
+"""`perun guard`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from perun.cli.answers.check.junit import xml
+from perun.cli.options import json_option
+from perun.cli.session import Session
+from perun.cli.table import clean
+from perun.core.errors import UsageError
+from perun.core.wording import plural
+from perun.history.check.report import INCONCLUSIVE
+from perun.running.guard import checking, lock, suggesting
+from perun.running.guard.checking import ContractOutcome
+from perun.running.guard.contracts import FILE, chosen, read
+
+_WORDS: Final = {True: "kept", False: "BROKEN", None: "unknown"}
+_COLOURS: Final = {True: "32", False: "31", None: "33"}
+
+
+@click.group()
+def guard() -> None:
+    """Hold programs to contracts on what they cost: orders of growth, bounds, a lock file.
+
+    The contracts stand in perun-guard.yml, which is committed; they are on counts, which do not depend on the
+    load of the machine. Programs run as they are in the working directory.
+
+    \b
+    perun guard init                           make the file
+    perun guard add './parse {n}' --for 100..1600   measure, and add contracts
+    perun guard check                          fails where one is broken
+    """
+
+
+@guard.command()
+@click.argument("pattern", required=False, default="")
+@click.option("--file", "-f", "file", type=click.Path(path_type=Path), default=None,
+              help=f"The file of contracts; {FILE} in the project without it.")  # fmt: skip
+@click.option(
+    "--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML to this file."
+)
+@json_option()
+@click.pass_context
+def check(ctx: click.Context, pattern: str, file: Path | None, junit: Path | None, as_json: bool) -> int:
+    """Run what the contracts are about, and say whether they are kept.
+
+    PATTERN takes those that have this text. Exits with 0 where all are kept, 1 where one is broken, 12 where
+    one cannot be decided, and with the code of the error where a program cannot be measured.
+    """
+    session: Session = ctx.obj
+    repo = session.repository
+    path = file or repo.working_root / FILE
+    contracts = chosen(read(path), pattern)
+    if not contracts:
+        raise UsageError(
+            f"{path.name} has no contract" + (f" with {pattern!r}" if pattern else ""),
+            "add one with: perun guard add COMMAND",
+        )
+    known = lock.read(repo.working_root / lock.FILE)
+    outcomes: list[ContractOutcome] = []
+    command = ""
+    with session.progress(0, "checking contracts") as bar, session.writing_to(bar.out):
+        for one in checking.check(repo, contracts, known.rows, path, bar.update):
+            outcomes.append(one)
+            if as_json:
+                continue
+            if one.contract.command != command:
+                command = one.contract.command
+                session.say(clean(command))
+            session.say(_line(session, one))
+    if as_json:
+        session.say(json.dumps(_data(outcomes), indent=2))
+    else:
+        counts = Counter(_state(one) for one in outcomes)
+        session.say(", ".join(f"{count} {word}" for word, count in counts.items()))
+    if junit is not None:
+        _write_junit(junit, outcomes)
+    states = {one.keeping.kept for one in outcomes}
+    if False in states:
+        return 1
+    if any(one.error for one in outcomes):
+        return 8
+    return INCONCLUSIVE if None in states else 0
+
+
+def _state(one: ContractOutcome) -> str:
+    return "error" if one.error else _WORDS[one.keeping.kept]
+
+
+def _line(session: Session, one: ContractOutcome) -> str:
+    word = f"{_state(one):8}"
+    if session.coloured:
+        word = f"\x1b[{_COLOURS[one.keeping.kept]}m{word}\x1b[0m"
+    return f"  {word} {clean(one.contract.text)}: {clean(one.error or one.keeping.reason)}"
+
+
+def _data(outcomes: Sequence[ContractOutcome]) -> dict[str, Any]:
+    return {
+        "schema": "perun.guard/1",
+        "contracts": [
+            {
+                "command": one.contract.command,
+                "contract": one.contract.text,
+                "place": one.contract.place,
+                "kept": one.keeping.kept,
+                "reason": one.keeping.reason,
+                "error": one.error or None,
+            }
+            for one in outcomes
+        ],
+    }
+
+
+def _write_junit(path: Path, outcomes: Sequence[ContractOutcome]) -> None:
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<testsuites name="perun guard">']
+    broken = sum(one.keeping.kept is False for one in outcomes)
+    errors = sum(bool(one.error) for one in outcomes)
+    open_ones = sum(one.keeping.kept is None and not one.error for one in outcomes)
+    lines.append(f'<testsuite name="contracts" tests="{len(outcomes)}" failures="{broken}" errors="{errors}" '
+                 f'skipped="{open_ones}">')  # fmt: skip
+    for one in outcomes:
+        case = f'<testcase classname="{xml(one.contract.command)}" name="{xml(one.contract.text)}"'
+        if one.keeping.kept:
+            lines.append(f"{case}/>")
+            continue
+        kind = "error" if one.error else "failure" if one.keeping.kept is False else "skipped"
+        lines.append(f'{case}><{kind} message="{xml(one.error or one.keeping.reason)}"/></testcase>')
+    lines += ["</testsuite>", "</testsuites>", ""]
+    try:
+        path.write_text("\n".join(lines), "ascii")
+    except OSError as problem:
+        raise UsageError(f"--junit: cannot write {path}: {problem.strerror}") from None
+
+
+@guard.command()
+@click.pass_context
+def init(ctx: click.Context) -> int:
+    """Make a file of contracts, with the commands of the job matrix held to the lock."""
+    session: Session = ctx.obj
+    repo = session.repository
+    path = repo.working_root / FILE
+    if path.exists():
+        raise UsageError(f"there is {FILE} already", "add contracts with: perun guard add COMMAND")
+    commands = suggesting.matrix_commands(repo)
+    suggesting.make(path, commands)
+    session.say(
+        f"made {FILE}" + (f" for {plural(len(commands), 'command')} of the job matrix" if commands else "")
+    )
+    session.note("next: perun guard add './prog {n}' --for 100..1600" + ("; perun lock" if commands else ""))
+    return 0
+
+
+@guard.command()
+@click.argument("command")
+@click.option("--for", "sizes", metavar="A..B|A,B,...", default="",
+              help="The sizes that a place as {n} of COMMAND takes, e.g. 100..1600.")  # fmt: skip
+@click.pass_context
+def add(ctx: click.Context, command: str, sizes: str) -> int:
+    """Measure COMMAND, and add the contracts that it keeps to.
+
+    A COMMAND with a place, as './parse {n}', gets orders of growth, with a tenth of an exponent of room; one
+    without is held to the lock.
+    """
+    session: Session = ctx.obj
+    repo = session.repository
+    path = repo.working_root / FILE
+    with session.progress(0, "measuring") as bar:
+        lines = suggesting.suggested(repo, command, sizes, bar.update)
+    suggesting.append(path, command, lines)
+    session.say(clean(command))
+    for line in lines:
+        session.say(f"  {line}")
+    session.note(f"added to {FILE}" + ("; next: perun lock" if any("lock" in line for line in lines) else ""))
+    return 0

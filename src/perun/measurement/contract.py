@@ -1,0 +1,118 @@
+"""Whether what was counted keeps to a contract: an order of growth, a bound at each size, or a change of what
+it was before.
+
+Counts do not scatter as times do, so one run of each size says it. What the start of a program costs is
+fitted as the c0 of c0 + c1 n^b, and never taken for its growth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from perun.models.growth import comparison, forms
+from perun.profile.amounts import percent, readable
+
+MIN_SIZES: Final = comparison.MIN_SIZES
+"""Sizes that an order of growth needs."""
+SLACK: Final = 0.05
+"""Exponent by which a measured one may be above that of a form that has none of its own, as `n log n`."""
+_LEVEL: Final = 1e-3
+"""Share by which counts of all sizes may differ and still be level."""
+_LEADS: Final = 0.25
+"""Part of the growth that the term which grows fastest makes at least where it is the order."""
+
+
+class Keeping(NamedTuple):
+    """Whether a contract is kept; None where the counts do not tell. :param reason: what they say."""
+
+    kept: bool | None
+    reason: str
+
+
+class GrowthLimit(NamedTuple):
+    """The order that growth is held to. :param form: as in a contract, `n log n` or `n^1.1`.
+    :param exponent: of a power; None of the other forms."""
+
+    form: str
+    exponent: float | None = None
+
+    def at(self, largest: float) -> float:
+        """The exponent of n with which the form grows at the largest size, with the slack that it has."""
+        if self.exponent is not None:
+            return self.exponent
+        log = 1 / math.log(max(largest, math.e))
+        return {"1": 0.0, "log n": log, "n": 1.0, "n log n": 1 + log}[self.form] + SLACK
+
+
+def growth(sizes: Sequence[float], counts: Sequence[float], limit: GrowthLimit, confidence: float) -> Keeping:
+    """Whether counts grow no faster than the limit says.
+
+    Broken is what the interval of the exponent says, or, where sums of forms tell all counts, their largest
+    term.
+
+    :param sizes: at least :data:`MIN_SIZES`, above 0, ascending. :param counts: one of each size.
+    """
+    told = f"{readable(counts[0])} to {readable(counts[-1])} from {sizes[0]:g} to {sizes[-1]:g}"
+    if max(counts) - counts[0] <= _LEVEL * counts[0]:
+        return Keeping(True, f"level, {told}")
+    points = forms.centres(sizes, counts)
+    profile = forms.profile(points)
+    low, high = forms.bounds(profile, 1 - confidence)
+    most = limit.at(sizes[-1])
+    curve = comparison.counted_curve(points)
+    if curve is not None and curve.line.c1 * _rise(curve, points) >= _LEADS * (counts[-1] - counts[0]):
+        leading = comparison.leading(curve, sizes[-1])
+        return Keeping(leading <= most + SLACK, f"{curve.name}, {told}")
+    exponent = f"n^{forms.GRID[int(profile.rss.argmin())]:.2f} [{low:.2f}, {high:.2f}], {told}"
+    if low > most:
+        return Keeping(False, exponent)
+    return Keeping(True if high <= most else None, exponent)
+
+
+def _rise(curve: comparison.Curve, points: forms.Centres) -> float:
+    columns = curve.columns(points.x)
+    return float(columns[-1] - columns[0])
+
+
+def bounded(
+    sizes: Sequence[float], counts: Sequence[float], bound: Callable[[float], float], unit: str
+) -> Keeping:
+    """Whether the count of each size is at most what the bound gives for it.
+
+    :param sizes: one of each count; 0 where there is no size.
+    """
+    over = [(count / bound(size) if bound(size) > 0 else math.inf) if count else 0.0
+            for size, count in zip(sizes, counts, strict=True)]  # fmt: skip
+    worst = max(range(len(over)), key=over.__getitem__)
+    at = f" at {sizes[worst]:g}" if sizes[worst] else ""
+    told = f"{readable(counts[worst], unit)}{at}"
+    if over[worst] <= 1:
+        return Keeping(True, told)
+    more = f"{percent(over[worst] - 1).lstrip(chr(43))} above" if over[worst] < math.inf else "above"
+    return Keeping(False, f"{told}, {more} {readable(bound(sizes[worst]), unit)}")
+
+
+def like_before(before: float, now: float, tolerance: float, unit: str) -> Keeping:
+    """Whether a count is no more than a share above what it was before.
+
+    :param tolerance: the share, 0.02 for 2 %.
+    """
+    change = now / before - 1 if before > 0 else math.inf if now > 0 else 0.0
+    by = f" ({percent(change)})" if math.isfinite(change) else ""
+    return Keeping(change <= tolerance, f"{readable(before, unit)} -> {readable(now, unit)}{by}")
+
+
+def suggested(sizes: Sequence[float], counts: Sequence[float], confidence: float) -> str:
+    """An order of growth, as a contract has it, that the counts keep to with room for what is no change of
+    it: a tenth of an exponent above what was measured, at least."""
+    if max(counts) - counts[0] <= _LEVEL * counts[0]:
+        return "n^0.1"
+    points = forms.centres(sizes, counts)
+    curve = comparison.counted_curve(points)
+    if curve is not None:
+        high = comparison.leading(curve, sizes[-1])
+    else:
+        high = forms.bounds(forms.profile(points), 1 - confidence)[1]
+    return f"n^{math.ceil(10 * (high + SLACK)) / 10:g}" if high < math.inf else ""

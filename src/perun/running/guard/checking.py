@@ -1,0 +1,173 @@
+"""`perun guard check`: runs what the contracts are about, as it is in the working directory, and says whether
+they are kept. Nothing is stored."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perun.core.errors import PerunError
+from perun.core.process.command import split
+from perun.measurement.contract import GrowthLimit, Keeping, bounded, growth, like_before
+from perun.measurement.series import measurements
+from perun.plugin.api import MinorVersion, Report
+from perun.profile.factory import Profile
+from perun.repository.jobs import Job, make_unit
+from perun.repository.repository import Repository
+from perun.repository.trust import Brought, RunnableItem
+from perun.running.compare.instruments import quiet
+from perun.running.explain.together import CollectTask, Together
+from perun.running.guard.contracts import METRICS, Bound, Contract, LockedShare
+
+CONFIDENCE: Final = 0.99
+_HERE: Final = MinorVersion("", "", "", "", "", ())
+"""What is measured is no version: the working directory as it is."""
+_ALONE: Final[Mapping[str, dict[str, Any]]] = {"instructions": {"callers": 0, "warmup": 0}}
+"""Parameters of collectors where only counts of functions are asked for."""
+_LINKER: Final = ("ld-linux", "ld-musl", "ld.so", "ld64.so")
+"""What the names of dynamic linkers begin with."""
+Counts = Mapping[str, float]
+"""What a run counted, by `METRIC` of the whole program, and by `METRIC of FUNCTION`."""
+
+
+class RunKey(NamedTuple):
+    """One run: a command, and the collector that counts."""
+
+    command: str
+    collector: str
+
+
+class ContractOutcome(NamedTuple):
+    """A contract, and whether it is kept: None where that cannot be told. :param error: why it could not be
+    checked; empty where it was."""
+
+    contract: Contract
+    keeping: Keeping
+    error: str = ""
+
+
+def check(
+    repo: Repository,
+    contracts: Sequence[Contract],
+    lock: Mapping[str, Counts],
+    source: Path,
+    report: Report,
+) -> Iterator[ContractOutcome]:
+    """Whether each of the contracts is kept, in their order.
+
+    Each command is run once for each collector that its contracts need, several at once on several cores:
+    counts do not depend on what else runs.
+
+    :param lock: what was counted before, by command. :param source: the file that they are of.
+    :raises NotTrusted: where the user has not said that he trusts what the file would run.
+    """
+    wanted = list(dict.fromkeys(key for one in contracts for key in keys_of(one)))
+    found: dict[RunKey, Counts | PerunError] = {}
+    waiting = list(contracts)
+    for key, counted in measured(repo, wanted, source, report):
+        found[key] = counted
+        while waiting and all(one in found for one in keys_of(waiting[0])):
+            yield _outcome(waiting.pop(0), found, lock)
+
+
+def keys_of(one: Contract) -> list[RunKey]:
+    """The runs that a contract needs."""
+    return [RunKey(command, METRICS[one.metric].collector) for command in one.commands()]
+
+
+def measured(
+    repo: Repository, wanted: Sequence[RunKey], source: Path, report: Report
+) -> Iterator[tuple[RunKey, Counts | PerunError]]:
+    """What each run counted, or why it failed.
+
+    :param source: what names the commands. :raises NotTrusted: as :func:`check`.
+    """
+    runs = tuple(RunnableItem("command", command) for command in dict.fromkeys(one.command for one in wanted))
+    repo.require_trust("checking contracts", Brought(str(source), runs, [one.text for one in runs]))
+    with Together(repo) as together:
+        for first in range(0, len(wanted), together.at_once):
+            batch = wanted[first : first + together.at_once]
+            report(f"counting {batch[0].collector} of {batch[0].command}", first, len(wanted))
+            tasks = [[_task(repo, one)] for one in batch]
+            for key, (done,) in zip(batch, together.collect(tasks), strict=True):
+                try:
+                    yield key, counts(done.taken(), key.command)
+                except PerunError as problem:
+                    yield key, problem
+
+
+def _task(repo: Repository, run: RunKey) -> CollectTask:
+    unit = quiet(make_unit(repo, "collect", run.collector, _ALONE.get(run.collector, {}), "perun guard"))
+    words = split("command", run.command)
+    job = Job(words[0], shlex.join(words[1:]), "", unit)
+    return CollectTask(job, _HERE, repo.working_root)
+
+
+def counts(profile: Profile, command: str) -> Counts:
+    """What the profile of the command has of the whole program and of its functions.
+
+    What the dynamic linker executes is left out: it depends on the environment, as on the number of variables.
+    """
+    found: dict[str, float] = {}
+    program = Path(split("command", command)[0]).name
+    by_kind = {(one.type, one.subtype): name for name, one in METRICS.items()}
+    for series in measurements(profile).values():
+        metric = series.metric
+        place, _, function = metric.uid.rpartition(":")
+        subtype, is_whole = metric.subtype, metric.subtype == "inclusive"
+        if metric.type == "memory":
+            is_whole, function = place == program, place.rpartition(":")[2]
+        elif metric.subtype == "exclusive":
+            subtype = "inclusive"
+        name = by_kind.get((metric.type, subtype))
+        if name is None or (is_whole and metric.type == "instructions" and function != "total"):
+            continue
+        amount = float(series.values.sum())
+        if metric.type == "instructions" and place.startswith(_LINKER):
+            key, amount = name, -amount
+        else:
+            key = name if is_whole else f"{name} of {function}"
+        found[key] = found.get(key, 0.0) + amount
+    return found
+
+
+def _outcome(
+    one: Contract, found: Mapping[RunKey, Counts | PerunError], lock: Mapping[str, Counts]
+) -> ContractOutcome:
+    key = f"{one.metric} of {one.function}" if one.function else one.metric
+    metric = METRICS[one.metric]
+    values = []
+    for command in one.commands():
+        counted = found[RunKey(command, metric.collector)]
+        if isinstance(counted, PerunError):
+            return ContractOutcome(one, Keeping(None, "it was not measured"), f"{command}: {counted.message}")
+        if one.metric not in counted:
+            return ContractOutcome(one, Keeping(None, "it was not counted"), f"{command}: no {one.metric}")
+        values.append(counted.get(key, 0.0))
+    if one.function and not any(values):
+        what = f"no {one.metric} were counted of a function {one.function!r}"
+        return ContractOutcome(one, Keeping(None, "it was not counted"), what)
+    if isinstance(one.limit, GrowthLimit):
+        return ContractOutcome(one, growth(one.sizes, values, one.limit, CONFIDENCE))
+    if isinstance(one.limit, Bound):
+        return ContractOutcome(one, bounded(one.sizes or [0], values, one.limit, metric.unit))
+    return _beside(one, key, values, one.limit, lock)
+
+
+def _beside(
+    one: Contract, key: str, values: Sequence[float], limit: LockedShare, lock: Mapping[str, Counts]
+) -> ContractOutcome:
+    """The worst of its commands beside the lock."""
+    unit, worst = METRICS[one.metric].unit, None
+    for command, value in zip(one.commands(), values, strict=True):
+        before = lock.get(command, {}).get(key)
+        if before is None:
+            what = f"the lock has no {key} of {command}: write it with perun lock"
+            return ContractOutcome(one, Keeping(None, "it was not compared"), what)
+        keeping = like_before(before, value, limit.share, unit)
+        if worst is None or keeping.kept is False:
+            worst = keeping
+    assert worst is not None
+    return ContractOutcome(one, worst)

@@ -1,0 +1,97 @@
+"""`perun guard init` and `perun guard add`: contracts that a program keeps to, written into the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from perun.core import atomic
+from perun.core.errors import PerunError, UsageError
+from perun.core.regular import read_regular
+from perun.measurement.contract import suggested as order
+from perun.plugin.api import Report
+from perun.repository import jobs
+from perun.repository.jobs import EmptyMatrix
+from perun.repository.repository import Repository
+from perun.running.guard.checking import CONFIDENCE, Counts, RunKey, keys_of, measured
+from perun.running.guard.contracts import FILE, LARGEST, contract, read
+
+_HEAD: Final = """\
+# Contracts on what programs cost, checked by `perun guard check`: see docs/guard.md of Perun.
+# A line for each command, or a list of contracts on it:
+#
+# ./parse {n}:
+#   - instructions grow at most n^1.1 for n 100..1600
+#   - allocations at most 3 n + 200 for n 100..1600
+# ./parse 400:
+#   - peak memory at most 40 MB
+#   - instructions of read_value at most 2 M
+#   - instructions at most +2 % of the lock
+"""
+_OF_LOCK: Final = ("instructions at most +2 % of the lock", "allocations at most +2 % of the lock")
+_GROWING: Final = ("instructions", "allocations", "peak memory")
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+
+
+def matrix_commands(repo: Repository) -> list[str]:
+    """The commands of the job matrix; none where there is none."""
+    try:
+        found = jobs.matrix(repo)
+    except EmptyMatrix:
+        return []
+    return list(dict.fromkeys(str(one) for one in found if one.generated is None))
+
+
+def make(path: Path, commands: Sequence[str]) -> None:
+    """Write the file, each of the commands held to the lock."""
+    atomic.write(path, "".join((_HEAD, *(_entry(command, _OF_LOCK) for command in commands))).encode())
+
+
+def append(path: Path, command: str, lines: Sequence[str]) -> None:
+    """Add the contracts of a command at the end of the file, which is made where there is none.
+
+    :raises UsageError: where it has that command already.
+    """
+    text = read_regular(path, LARGEST).decode() if path.exists() else _HEAD
+    if path.exists() and any(one.command == command for one in read(path)):
+        raise UsageError(f"{path.name} has contracts of {command} already", f"edit {path}")
+    ends = text if text.endswith("\n") or not text else f"{text}\n"
+    atomic.write(path, f"{ends}{_entry(command, lines)}".encode())
+
+
+def _entry(command: str, lines: Sequence[str]) -> str:
+    plain = re.fullmatch(r"[\w./][\w./ {}=-]*", command) and ": " not in command
+    return f"{command if plain else json.dumps(command)}:\n" + "".join(f"  - {line}\n" for line in lines)
+
+
+def suggested(repo: Repository, command: str, sizes: str, report: Report) -> list[str]:
+    """Contracts that the command keeps to now.
+
+    :param sizes: that its place takes, as in a contract.
+    :raises UsageError: where it has a place and there are no sizes. :raises PerunError: where it fails.
+    """
+    place = _PLACE.search(command)
+    if place is None:
+        if sizes:
+            raise UsageError(f"--for: {command!r} has no place for sizes", "write one, as in './parse {n}'")
+        return list(_OF_LOCK)
+    if not sizes:
+        raise UsageError(f"which sizes does {place[0]} take?", "say so, e.g. --for 100..1600")
+    lines = [f"{name} grow at most n^1 for {place[1]} {sizes}" for name in _GROWING]
+    wanted = [contract(command, line) for line in lines]
+    keys = list(dict.fromkeys(key for one in wanted for key in keys_of(one)))
+    counted: dict[RunKey, Counts] = {}
+    for key, own in measured(repo, keys, Path(FILE), report):
+        if isinstance(own, PerunError):
+            raise own
+        counted[key] = own
+    found = []
+    for name, one in zip(_GROWING, wanted, strict=True):
+        values = [counted[key].get(name, 0.0) for key in keys_of(one)]
+        if values[0] > 0 and (form := order(one.sizes, values, CONFIDENCE)):
+            found.append(f"{name} {'grows' if name == 'peak memory' else 'grow'} at most "
+                         f"{form.replace('n', place[1])} for {place[1]} {sizes}")  # fmt: skip
+    return found
