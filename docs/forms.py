@@ -822,6 +822,50 @@ class Noise(Struct):
     clocks: list[Clock]
 
 
+class KeptContract(Struct):
+    """A contract, and whether it is kept."""
+
+    command: str
+    contract: str
+    place: str
+    kept: bool | None
+    reason: str
+    error: str | None
+
+
+class Contracts(Struct):
+    """`perun guard check`."""
+
+    schema: Literal["perun.guard/1"]
+    contracts: list[KeptContract]
+
+
+class Toolchain(Struct):
+    """With what a lock was written, and what there is now."""
+
+    before: str
+    now: str
+    same: bool
+
+
+class LockRow(Struct):
+    """A count that differs from the lock."""
+
+    command: str
+    name: str
+    before: float
+    now: float
+    kept: bool | None
+
+
+class LockedCounts(Struct):
+    """`perun lock --check`."""
+
+    schema: Literal["perun.lock/1"]
+    toolchain: Toolchain
+    rows: list[LockRow]
+
+
 class Hook(Struct):
     """A hook of git."""
 

@@ -20,6 +20,8 @@ SLACK: Final = 0.05
 """Exponent by which a measured one may be above that of a form that has none of its own, as `n log n`."""
 _LEVEL: Final = 1e-3
 """Share by which counts of all sizes may differ and still be level."""
+_ERROR: Final = 0.002
+"""Part of the growth by which a sum of forms may be off."""
 _LEADS: Final = 0.25
 """Part of the growth that the term which grows fastest makes at least where it is the order."""
 
@@ -61,19 +63,29 @@ def growth(sizes: Sequence[float], counts: Sequence[float], limit: GrowthLimit, 
     profile = forms.profile(points)
     low, high = forms.bounds(profile, 1 - confidence)
     most = limit.at(sizes[-1])
-    curve = comparison.counted_curve(points)
-    if curve is not None and curve.line.c1 * _rise(curve, points) >= _LEADS * (counts[-1] - counts[0]):
+    curve = _curve(points)
+    if curve is not None:
         leading = comparison.leading(curve, sizes[-1])
-        return Keeping(leading <= most + SLACK, f"{curve.name}, {told}")
-    exponent = f"n^{forms.GRID[int(profile.rss.argmin())]:.2f} [{low:.2f}, {high:.2f}], {told}"
+        return Keeping(bool(leading <= most + SLACK), f"{curve.name}, {told}")
+    best = int(profile.rss.argmin())
+    if best == forms.GRID.size - 1:
+        return Keeping(bool(most > forms.GRID[-1]), f"more than n^{forms.GRID[-1]:g}, {told}")
+    exponent = f"n^{forms.GRID[best]:.2f} [{low:.2f}, {high:.2f}], {told}"
     if low > most:
         return Keeping(False, exponent)
     return Keeping(True if high <= most else None, exponent)
 
 
-def _rise(curve: comparison.Curve, points: forms.Centres) -> float:
-    columns = curve.columns(points.x)
-    return float(columns[-1] - columns[0])
+def _curve(points: forms.Centres) -> comparison.Curve | None:
+    """The sum of forms that tells how all counts grow, not only how large they are; None without."""
+    curve = comparison.counted_curve(points)
+    if curve is None:
+        return None
+    rise = float(points.y[-1] - points.y[0])
+    grown = curve.line.c1 * curve.columns(points.x)
+    off = curve.line.c0 + grown + curve.linear * points.x - points.y
+    leads = float(grown[-1] - grown[0]) >= _LEADS * rise
+    return curve if leads and float(abs(off).max()) <= _ERROR * rise else None
 
 
 def bounded(
@@ -110,7 +122,7 @@ def suggested(sizes: Sequence[float], counts: Sequence[float], confidence: float
     if max(counts) - counts[0] <= _LEVEL * counts[0]:
         return "n^0.1"
     points = forms.centres(sizes, counts)
-    curve = comparison.counted_curve(points)
+    curve = _curve(points)
     if curve is not None:
         high = comparison.leading(curve, sizes[-1])
     else:

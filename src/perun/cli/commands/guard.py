@@ -19,7 +19,7 @@ from perun.core.wording import plural
 from perun.history.check.report import INCONCLUSIVE
 from perun.running.guard import checking, lock, suggesting
 from perun.running.guard.checking import ContractOutcome
-from perun.running.guard.contracts import FILE, chosen, read
+from perun.running.guard.contracts import FILE, chosen, commands_in, read
 
 _WORDS: Final = {True: "kept", False: "BROKEN", None: "unknown"}
 _COLOURS: Final = {True: "32", False: "31", None: "33"}
@@ -27,15 +27,15 @@ _COLOURS: Final = {True: "32", False: "31", None: "33"}
 
 @click.group()
 def guard() -> None:
-    """Hold programs to contracts on what they cost: orders of growth, bounds, a lock file.
+    """Hold programs to contracts on what they cost.
 
-    The contracts stand in perun-guard.yml, which is committed; they are on counts, which do not depend on the
-    load of the machine. Programs run as they are in the working directory.
+    Contracts are orders of growth, bounds, and shares of perun.lock. They stand in perun-guard.yml, which is
+    committed, and are on counts, which do not depend on the load of the machine. Programs run as they are in
+    the working directory.
 
     \b
-    perun guard init                           make the file
-    perun guard add './parse {n}' --for 100..1600   measure, and add contracts
-    perun guard check                          fails where one is broken
+    perun guard add './parse {n}' --for 100..1600   measure it, and add what it keeps to
+    perun guard check                               fails where a contract is broken
     """
 
 
@@ -57,7 +57,8 @@ def check(ctx: click.Context, pattern: str, file: Path | None, junit: Path | Non
     session: Session = ctx.obj
     repo = session.repository
     path = file or repo.working_root / FILE
-    contracts = chosen(read(path), pattern)
+    every = read(path)
+    contracts = chosen(every, pattern)
     if not contracts:
         raise UsageError(
             f"{path.name} has no contract" + (f" with {pattern!r}" if pattern else ""),
@@ -67,7 +68,7 @@ def check(ctx: click.Context, pattern: str, file: Path | None, junit: Path | Non
     outcomes: list[ContractOutcome] = []
     command = ""
     with session.progress(0, "checking contracts") as bar, session.writing_to(bar.out):
-        for one in checking.check(repo, contracts, known.rows, path, bar.update):
+        for one in checking.check(repo, contracts, known.rows, path, commands_in(every), bar.update):
             outcomes.append(one)
             if as_json:
                 continue
@@ -149,7 +150,7 @@ def init(ctx: click.Context) -> int:
     if path.exists():
         raise UsageError(f"there is {FILE} already", "add contracts with: perun guard add COMMAND")
     commands = suggesting.matrix_commands(repo)
-    suggesting.make(path, commands)
+    suggesting.make(repo, path, commands)
     session.say(
         f"made {FILE}" + (f" for {plural(len(commands), 'command')} of the job matrix" if commands else "")
     )
@@ -173,7 +174,7 @@ def add(ctx: click.Context, command: str, sizes: str) -> int:
     path = repo.working_root / FILE
     with session.progress(0, "measuring") as bar:
         lines = suggesting.suggested(repo, command, sizes, bar.update)
-    suggesting.append(path, command, lines)
+    suggesting.append(repo, path, command, lines)
     session.say(clean(command))
     for line in lines:
         session.say(f"  {line}")

@@ -47,7 +47,7 @@ def lock(
         now = locking.counted(repo, wanted, bar.update)
     if not is_check:
         kept = locked.Lock(now.toolchain, {**(before.rows if commands else {}), **now.rows})
-        locked.write(path, kept)
+        locking.keep(repo, kept)
         session.say(f"wrote {locked.FILE}: {plural(len(now.rows), 'command')}")
         return 0
     old = before._replace(rows={command: before.rows.get(command, {}) for command in wanted})
@@ -73,8 +73,6 @@ def lock(
             session.say(f"  {'+' if keeping.kept is False else '-'} {clean(row.name)}: {keeping.reason}")
         session.say(f"{plural(len(rows), 'row')} of {plural(len(wanted), 'command')} differ")
     if not alike:
-        session.warn(
-            f"the lock was written with {before.toolchain}, this is {now.toolchain}: counts differ by it"
-        )
+        session.warn(f"the lock is of {before.toolchain}, and this is {now.toolchain}: no count is judged")
         return 0
     return 1 if grown else 0

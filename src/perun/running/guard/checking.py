@@ -4,7 +4,7 @@ they are kept. Nothing is stored."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -53,6 +53,7 @@ def check(
     contracts: Sequence[Contract],
     lock: Mapping[str, Counts],
     source: Path,
+    commands: Iterable[str],
     report: Report,
 ) -> Iterator[ContractOutcome]:
     """Whether each of the contracts is kept, in their order.
@@ -61,12 +62,14 @@ def check(
     counts do not depend on what else runs.
 
     :param lock: what was counted before, by command. :param source: the file that they are of.
+    :param commands: all that the file names.
     :raises NotTrusted: where the user has not said that he trusts what the file would run.
     """
+    repo.require_trust("checking contracts", named_by(source, commands))
     wanted = list(dict.fromkeys(key for one in contracts for key in keys_of(one)))
     found: dict[RunKey, Counts | PerunError] = {}
     waiting = list(contracts)
-    for key, counted in measured(repo, wanted, source, report):
+    for key, counted in measured(repo, wanted, report):
         found[key] = counted
         while waiting and all(one in found for one in keys_of(waiting[0])):
             yield _outcome(waiting.pop(0), found, lock)
@@ -77,15 +80,17 @@ def keys_of(one: Contract) -> list[RunKey]:
     return [RunKey(command, METRICS[one.metric].collector) for command in one.commands()]
 
 
-def measured(
-    repo: Repository, wanted: Sequence[RunKey], source: Path, report: Report
-) -> Iterator[tuple[RunKey, Counts | PerunError]]:
-    """What each run counted, or why it failed.
+def named_by(source: Path, commands: Iterable[str]) -> Brought:
+    """The commands of a file of the project, which anybody may have written: the user trusts them as a whole,
+    and again where one is new."""
+    runs = tuple(RunnableItem("command", command) for command in sorted(set(commands)))
+    return Brought(str(source.resolve()), runs, [one.text for one in runs])
 
-    :param source: what names the commands. :raises NotTrusted: as :func:`check`.
-    """
-    runs = tuple(RunnableItem("command", command) for command in dict.fromkeys(one.command for one in wanted))
-    repo.require_trust("checking contracts", Brought(str(source), runs, [one.text for one in runs]))
+
+def measured(
+    repo: Repository, wanted: Sequence[RunKey], report: Report
+) -> Iterator[tuple[RunKey, Counts | PerunError]]:
+    """What each run counted, or why it failed; the user trusts them."""
     with Together(repo) as together:
         for first in range(0, len(wanted), together.at_once):
             batch = wanted[first : first + together.at_once]
@@ -108,7 +113,8 @@ def _task(repo: Repository, run: RunKey) -> CollectTask:
 def counts(profile: Profile, command: str) -> Counts:
     """What the profile of the command has of the whole program and of its functions.
 
-    What the dynamic linker executes is left out: it depends on the environment, as on the number of variables.
+    What the dynamic linker executes is left out: it depends on the environment, as on how many variables
+    there are.
     """
     found: dict[str, float] = {}
     program = Path(split("command", command)[0]).name

@@ -224,6 +224,11 @@ def _form(form: str, n: float) -> float:
     return {"": 1.0, "n": n, "log n": log, "n log n": n * log}[form]
 
 
+def commands_in(contracts: Sequence[Contract]) -> list[str]:
+    """All that they run."""
+    return [command for one in contracts for command in one.commands()]
+
+
 def chosen(contracts: Sequence[Contract], pattern: str) -> list[Contract]:
     """Those whose command or text has the pattern."""
     return [one for one in contracts if pattern in f"{one.command}: {one.text}"]

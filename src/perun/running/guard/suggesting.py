@@ -13,11 +13,11 @@ from perun.core.errors import PerunError, UsageError
 from perun.core.regular import read_regular
 from perun.measurement.contract import suggested as order
 from perun.plugin.api import Report
-from perun.repository import jobs
+from perun.repository import jobs, trust
 from perun.repository.jobs import EmptyMatrix
 from perun.repository.repository import Repository
-from perun.running.guard.checking import CONFIDENCE, Counts, RunKey, keys_of, measured
-from perun.running.guard.contracts import FILE, LARGEST, contract, read
+from perun.running.guard.checking import CONFIDENCE, Counts, RunKey, keys_of, measured, named_by
+from perun.running.guard.contracts import LARGEST, commands_in, contract, read
 
 _HEAD: Final = """\
 # Contracts on what programs cost, checked by `perun guard check`: see docs/guard.md of Perun.
@@ -45,21 +45,32 @@ def matrix_commands(repo: Repository) -> list[str]:
     return list(dict.fromkeys(str(one) for one in found if one.generated is None))
 
 
-def make(path: Path, commands: Sequence[str]) -> None:
+def make(repo: Repository, path: Path, commands: Sequence[str]) -> None:
     """Write the file, each of the commands held to the lock."""
     atomic.write(path, "".join((_HEAD, *(_entry(command, _OF_LOCK) for command in commands))).encode())
+    _trust(repo, path)
 
 
-def append(path: Path, command: str, lines: Sequence[str]) -> None:
+def _trust(repo: Repository, path: Path) -> None:
+    """Keep the trust in a file that the user has changed by a command: he need not say it again."""
+    if repo.trust_state.decided:
+        trust.grant(repo.root, repo.config, repo.environ, named_by(path, commands_in(read(path))))
+
+
+def append(repo: Repository, path: Path, command: str, lines: Sequence[str]) -> None:
     """Add the contracts of a command at the end of the file, which is made where there is none.
 
     :raises UsageError: where it has that command already.
     """
     text = read_regular(path, LARGEST).decode() if path.exists() else _HEAD
-    if path.exists() and any(one.command == command for one in read(path)):
+    before = read(path) if path.exists() else []
+    if any(one.command == command for one in before):
         raise UsageError(f"{path.name} has contracts of {command} already", f"edit {path}")
+    if before:
+        repo.require_trust("adding a contract", named_by(path, commands_in(before)))
     ends = text if text.endswith("\n") or not text else f"{text}\n"
     atomic.write(path, f"{ends}{_entry(command, lines)}".encode())
+    _trust(repo, path)
 
 
 def _entry(command: str, lines: Sequence[str]) -> str:
@@ -84,7 +95,8 @@ def suggested(repo: Repository, command: str, sizes: str, report: Report) -> lis
     wanted = [contract(command, line) for line in lines]
     keys = list(dict.fromkeys(key for one in wanted for key in keys_of(one)))
     counted: dict[RunKey, Counts] = {}
-    for key, own in measured(repo, keys, Path(FILE), report):
+    repo.require_trust("measuring a command")
+    for key, own in measured(repo, keys, report):
         if isinstance(own, PerunError):
             raise own
         counted[key] = own
