@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from perun.core.errors import ConfigError
 from perun.measurement.contract import GrowthLimit, bounded, growth, like_before, suggested
 from perun.repository.init import init
-from perun.running.guard.contracts import Bound, LockedShare, contract, read
+from perun.running.guard.contracts import CountBound, LockedShare, contract, read
 from shared import conftest_of
 
 _cli = conftest_of("cli")
@@ -200,11 +200,11 @@ def test_contracts_are_read_in_all_forms(tmp_path: Path) -> None:
     first, second, third, fourth = read(file)
     assert first.sizes == (1, 3, 9, 27, 81) and first.limit == GrowthLimit("depth^1.5", 1.5)
     assert first.commands()[2] == "./a 9" and first.place == "perun-guard.yml:2"
-    assert isinstance(second.limit, Bound) and second.limit(0) == 3
-    assert isinstance(third.limit, Bound) and third.limit(0) == 1.5 * 2**20
+    assert isinstance(second.limit, CountBound) and second.limit(0) == 3
+    assert isinstance(third.limit, CountBound) and third.limit(0) == 1.5 * 2**20
     assert fourth.limit == LockedShare(0.025)
     many = contract("./a {n}", "allocations at most 3 n + 2 n log n + 0.5 n^2 + 1,000 for n 8, 16").limit
-    assert isinstance(many, Bound) and many(8) == pytest.approx(24 + 16 * math.log(8) + 32 + 1000)
+    assert isinstance(many, CountBound) and many(8) == pytest.approx(24 + 16 * math.log(8) + 32 + 1000)
 
 
 @given(st.text(max_size=60))
@@ -229,6 +229,6 @@ def test_powers_are_told_from_others(exponent: float, factor: float, start: floa
 def test_counts_beside_what_they_may_be() -> None:
     assert growth(SIZES, [5, 5, 5, 5, 5], GrowthLimit("1"), 0.99).kept is True
     assert growth(SIZES, [9, 8, 7, 6, 5], GrowthLimit("1"), 0.99).kept is True
-    assert bounded([1, 2], [3, 9], Bound(((4, "n"),)), "B").reason == "9 B at 2, 12.5 % above 8 B"
+    assert bounded([1, 2], [3, 9], CountBound(((4, "n"),)), "B").reason == "9 B at 2, 12.5 % above 8 B"
     assert like_before(100, 103, 0.02, "") == (False, "100 -> 103 (+3.0 %)")
     assert like_before(0, 0, 0, "").kept is True and like_before(0, 1, 1, "").kept is False

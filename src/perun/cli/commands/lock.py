@@ -30,9 +30,10 @@ from perun.running.guard import locking
 def lock(
     ctx: click.Context, commands: tuple[str, ...], is_check: bool, tolerance: float, as_json: bool
 ) -> int:
-    """Count what programs cost, and keep it in perun.lock, a line a row, to be committed.
+    """Keep what programs cost in a committed file, and compare.
 
-    Instructions, allocations, allocated and peak memory of each command, and its ten largest functions.
+    The file is perun.lock: instructions, allocations, allocated and peak memory of each command, and its ten
+    largest functions, a line a row.
     Without COMMANDS those of perun-guard.yml, of the job matrix, and of the lock. With --check, exits with 1
     where a count grew.
     """
@@ -46,7 +47,7 @@ def lock(
     with session.progress(0, "counting") as bar:
         now = locking.counted(repo, wanted, bar.update)
     if not is_check:
-        kept = locked.Lock(now.toolchain, {**(before.rows if commands else {}), **now.rows})
+        kept = locked.CountLock(now.toolchain, {**(before.rows if commands else {}), **now.rows})
         locking.keep(repo, kept)
         session.say(f"wrote {locked.FILE}: {plural(len(now.rows), 'command')}")
         return 0

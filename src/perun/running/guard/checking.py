@@ -19,7 +19,7 @@ from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
 from perun.running.compare.instruments import quiet
 from perun.running.explain.together import CollectTask, Together
-from perun.running.guard.contracts import METRICS, Bound, Contract, LockedShare
+from perun.running.guard.contracts import METRICS, Contract, CountBound, LockedShare
 
 CONFIDENCE: Final = 0.99
 _HERE: Final = MinorVersion("", "", "", "", "", ())
@@ -157,7 +157,7 @@ def _outcome(
         return ContractOutcome(one, Keeping(None, "it was not counted"), what)
     if isinstance(one.limit, GrowthLimit):
         return ContractOutcome(one, growth(one.sizes, values, one.limit, CONFIDENCE))
-    if isinstance(one.limit, Bound):
+    if isinstance(one.limit, CountBound):
         return ContractOutcome(one, bounded(one.sizes or [0], values, one.limit, metric.unit))
     return _beside(one, key, values, one.limit, lock)
 

@@ -63,7 +63,7 @@ _MOST_SIZES: Final = 100
 
 
 @dataclass(frozen=True)
-class Bound:
+class CountBound:
     """A sum of terms of n. :ivar terms: factors, by their forms: empty for a constant."""
 
     terms: tuple[tuple[float, str], ...]
@@ -95,7 +95,7 @@ class Contract:
     command: str
     text: str
     metric: str
-    limit: GrowthLimit | Bound | LockedShare
+    limit: GrowthLimit | CountBound | LockedShare
     function: str = ""
     parameter: str = ""
     sizes: tuple[int, ...] = ()
@@ -165,12 +165,12 @@ def contract(command: str, text: str, place: str = "") -> Contract:
     made = _limit(found["kind"], found["limit"], name, where)
     if isinstance(made, GrowthLimit) and len(sizes) < MIN_SIZES:
         raise ConfigError(f"{where}growth needs {MIN_SIZES} sizes", "add e.g. `for n 100..1600`")
-    if isinstance(made, Bound) and made.grows and not sizes:
+    if isinstance(made, CountBound) and made.grows and not sizes:
         raise ConfigError(f"{where}{words!r} does not say what n is", "add e.g. `for n 100..1600`")
     return Contract(command, words, found["metric"], made, found["function"] or "", name, sizes, place)
 
 
-def _limit(kind: str, text: str, name: str, where: str) -> GrowthLimit | Bound | LockedShare:
+def _limit(kind: str, text: str, name: str, where: str) -> GrowthLimit | CountBound | LockedShare:
     own = re.sub(rf"\b{re.escape(name)}\b", "n", text) if name else text
     if kind != "at most":
         power = _POWER.fullmatch(own)
@@ -192,7 +192,7 @@ def _limit(kind: str, text: str, name: str, where: str) -> GrowthLimit | Bound |
             )
         number = float(found["number"].replace(",", "")) if found["number"] else 1.0
         terms.append((number * _UNITS[found["unit"] or ""], found["form"] or ""))
-    return Bound(tuple(terms))
+    return CountBound(tuple(terms))
 
 
 def _sizes(text: str, where: str) -> tuple[int, ...]:

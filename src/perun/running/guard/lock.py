@@ -40,14 +40,14 @@ _PLAIN: Final = re.compile(r"[a-z./][\w ./+=-]*(?<! )")
 _HEAD: Final = "# What programs cost, by counts. Written by `perun lock`, compared by `perun lock --check`.\n"
 
 
-class Lock(NamedTuple):
+class CountLock(NamedTuple):
     """What was counted. :param toolchain: with which. :param rows: by command and by what was counted."""
 
     toolchain: str
     rows: Mapping[str, Mapping[str, float]]
 
 
-def read(path: Path) -> Lock:
+def read(path: Path) -> CountLock:
     """The lock in a file; an empty one where there is none.
 
     :raises ConfigError: names what is no lock.
@@ -55,7 +55,7 @@ def read(path: Path) -> Lock:
     try:
         text = read_regular(path, LARGEST).decode()
     except FileNotFoundError:
-        return Lock("", {})
+        return CountLock("", {})
     except OSError as problem:
         raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
@@ -70,19 +70,19 @@ def read(path: Path) -> Lock:
         if not isinstance(own, dict) or not all(_is_count(value) for value in own.values()):
             raise ConfigError(f"{path}: {command}: a row is no number", "write it anew with: perun lock")
         rows[str(command)] = {str(name): float(value) for name, value in own.items()}
-    return Lock(str(root.get(TOOLCHAIN, "")), rows)
+    return CountLock(str(root.get(TOOLCHAIN, "")), rows)
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def write(path: Path, lock: Lock) -> None:
+def write(path: Path, lock: CountLock) -> None:
     """Write it: the rows in the order of their commands, the same for the same counts."""
     atomic.write(path, "".join(_lines(lock)).encode())
 
 
-def _lines(lock: Lock) -> Iterator[str]:
+def _lines(lock: CountLock) -> Iterator[str]:
     yield _HEAD
     yield f"{TOOLCHAIN}: {json.dumps(lock.toolchain)}\n"
     for command, own in sorted(lock.rows.items()):
@@ -148,7 +148,7 @@ class LockedRow(NamedTuple):
     now: float
 
 
-def differing(before: Lock, now: Lock, tolerance: float) -> Iterator[tuple[LockedRow, Keeping]]:
+def differing(before: CountLock, now: CountLock, tolerance: float) -> Iterator[tuple[LockedRow, Keeping]]:
     """The rows that grew or fell by more than the tolerance, and those that only one of them has.
 
     :param tolerance: a share, 0.001 for 0.1 %.

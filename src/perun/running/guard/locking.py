@@ -11,13 +11,13 @@ from perun.repository import trust
 from perun.repository.repository import Repository
 from perun.running.guard import contracts
 from perun.running.guard.checking import RunKey, measured, named_by
-from perun.running.guard.lock import FILE, Lock, rows_of, toolchain, write
+from perun.running.guard.lock import FILE, CountLock, rows_of, toolchain, write
 from perun.running.guard.suggesting import matrix_commands
 
 _COLLECTORS: Final = ("instructions", "memory")
 
 
-def commands_of(repo: Repository, lock: Lock) -> list[str]:
+def commands_of(repo: Repository, lock: CountLock) -> list[str]:
     """Those of the contracts, of the job matrix, and of the lock.
 
     :raises NotTrusted: where the user has not said that he trusts the files that name them.
@@ -32,7 +32,7 @@ def commands_of(repo: Repository, lock: Lock) -> list[str]:
     return list(dict.fromkeys((*own, *lock.rows)))
 
 
-def keep(repo: Repository, lock: Lock) -> None:
+def keep(repo: Repository, lock: CountLock) -> None:
     """Write the lock, whose commands the user has measured, and so trusts."""
     path = repo.working_root / FILE
     write(path, lock)
@@ -40,7 +40,7 @@ def keep(repo: Repository, lock: Lock) -> None:
         trust.grant(repo.root, repo.config, repo.environ, named_by(path, lock.rows))
 
 
-def counted(repo: Repository, commands: Sequence[str], report: Report) -> Lock:
+def counted(repo: Repository, commands: Sequence[str], report: Report) -> CountLock:
     """What the commands count now.
 
     :raises PerunError: where one cannot be measured.
@@ -53,4 +53,4 @@ def counted(repo: Repository, commands: Sequence[str], report: Report) -> Lock:
             raise type(own)(f"{key.command}: {own.message}", own.hint)
         found.setdefault(key.command, {}).update(own)
     rows: Mapping[str, Mapping[str, float]] = {command: rows_of(own) for command, own in found.items()}
-    return Lock(toolchain(repo, commands), rows)
+    return CountLock(toolchain(repo, commands), rows)
