@@ -822,6 +822,33 @@ class Noise(Struct):
     clocks: list[Clock]
 
 
+class NamedHunk(Struct):
+    """A hunk, or a whole file, of a commit."""
+
+    number: int
+    path: str
+    line: int | None
+
+
+class HunkSearch(Struct):
+    """`perun bisect --within`."""
+
+    schema: Literal["perun.within/1"]
+    commit: str
+    what: str
+    unit: str
+    verdict: str
+    before: float
+    after: float
+    hunks: int
+    named: list[NamedHunk]
+    without: float | None
+    alone: float | None
+    certain: bool
+    builds: int
+    notes: list[str]
+
+
 class KeptContract(Struct):
     """A contract, and whether it is kept."""
 

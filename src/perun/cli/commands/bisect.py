@@ -18,6 +18,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import NOT_DECIDED, UsageError
 from perun.core.wording import plural
+from perun.measurement import present
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.profile.amounts import factor, readable_pair
@@ -33,6 +34,7 @@ from perun.running.bisect.data import (
     VersionLabel,
 )
 from perun.running.bisect.judging import Bounds
+from perun.running.bisect.within import HunkReport, within
 from perun.running.compare.instruments import FREE
 
 # What `perun bisect` answers: the first version with the change or a range of them, as text or JSON.
@@ -264,6 +266,11 @@ class BisectOptions(CommandOptions):
         help="Pairs of runs of a version at most, where fewer do not decide.",
     )
     no_pin: bool = param(False, help="Do not keep a program that uses one core on one core.")
+    within: str = param(
+        "",
+        metavar="COMMIT",
+        help="Find the hunk of this commit that did it, by counts: of instructions.",
+    )
     resume: bool = param(False, help="Go on with the bisection that was interrupted.")
     reset: bool = param(False, help="Forget the bisection that was interrupted.")
 
@@ -307,10 +314,13 @@ def bisect(
     perun bisect v1.0 --metric growth --location compare --sizes 50,100,200,400,800
     perun bisect v1.0 --benchmark 'parser.BenchmarkParse size=10'
     perun bisect v1.0 v2.0 --script 'sh test.sh'
+    perun bisect --within 4baf672 -c './sort big.txt'
     perun bisect --resume
     """
     session: Session = ctx.obj
     asked = given.of(good, bad)
+    if given.within:
+        return _within(session, given, asked, as_json)
     if given.reset:
         return _reset(session, alone=asked == BisectRequest() and not given.resume)
     if given.resume:
@@ -331,6 +341,81 @@ def bisect(
     else:
         answer(session, found)
     return 0 if found.range else NOT_DECIDED
+
+
+def _within(session: Session, given: BisectOptions, asked: BisectRequest, as_json: bool) -> int:
+    """Name the hunk, and what the commit counts without it.
+
+    :raises UsageError: where more is asked for than a commit and a command.
+    """
+    if (
+        asked.good
+        or asked.bad
+        or asked.script
+        or asked.benchmark
+        or asked.sizes
+        or given.resume
+        or given.reset
+    ):
+        raise UsageError(
+            "--within searches one commit, by what a command counts",
+            "leave out all but -c, -a, -w and --metric",
+        )
+    with session.progress(0, "bisecting") as bar:
+        found = within(session.repository, given.within, asked, lambda text: bar.update(text, 0, 0))
+    if as_json:
+        write_json(session.out, _within_data(found))
+    else:
+        for line in _within_lines(found):
+            session.say(line)
+        for note in found.notes:
+            session.note(f"note: {one_line(note)}")
+    return 0 if found.certain or not found.named else NOT_DECIDED
+
+
+def _within_lines(found: HunkReport) -> Iterator[str]:
+    before, after = readable_pair(*found.costs, found.unit)
+    whole = f"{found.commit.checksum[:SHORT]}: {one_line(found.what)} {before} -> {after}"
+    yield f"{whole}, {present.difference(found.verdict, found.unit)}"
+    if not found.named:
+        yield "no hunk of it changes that"
+        return
+    numbers = ", ".join(str(one.number) for one in found.named)
+    places = ", ".join(one_line(one.place) for one in found.named)
+    one = len(found.named) == 1
+    which = f"hunk {numbers}" if one else f"together the hunks {numbers}"
+    what = "with nothing but" if found.without is None else "without"
+    rest = (
+        f"; {what} {'it' if one else 'them'} {present.difference(found.rest, found.unit)}"
+        if found.rest
+        else ""
+    )
+    costs = present.difference(found.verdict, found.unit)
+    word = "" if found.certain else "perhaps "
+    yield f"{word}{which} of {found.hunks} ({places}): {costs}{rest}"
+    yield f"{plural(found.builds, 'variant')} built"
+
+
+def _within_data(found: HunkReport) -> dict[str, Any]:
+    return {
+        "schema": "perun.within/1",
+        "commit": found.commit.checksum,
+        "what": found.what,
+        "unit": found.unit,
+        "verdict": found.verdict.change.name,
+        "before": found.costs[0],
+        "after": found.costs[1],
+        "hunks": found.hunks,
+        "named": [
+            {"number": one.number, "path": one.new or one.old, "line": one.after[0] if one.after else None}
+            for one in found.named
+        ],
+        "without": found.without,
+        "alone": found.alone,
+        "certain": found.certain,
+        "builds": found.builds,
+        "notes": list(found.notes),
+    }
 
 
 def _reset(session: Session, *, alone: bool) -> int:
