@@ -181,6 +181,13 @@ def lines_of(one: FileDiff) -> Iterator[HunkLine]:
             old, new = old + 1, new + 1
 
 
+def sides_of(lines: Iterable[HunkLine]) -> tuple[list[str], list[str]]:
+    """The texts of the lines that were removed, and of those that were added."""
+    lines = list(lines)
+    removed, added = ([line.text for line in lines if line.mark == mark] for mark in "-+")
+    return removed, added
+
+
 def within(lines: Iterable[HunkLine], old: tuple[int, int], new: tuple[int, int]) -> list[HunkLine]:
     """The lines that lie in the range of either side; ranges include both ends, (0, 0) has no line.
 
@@ -253,7 +260,7 @@ class _Version:
         return self._texts[path]
 
     def functions(self, path: str) -> list[LineRange]:
-        """The functions of a file: those of the debug information, and those that only the text has."""
+        """The functions of a file by the debug information; by the text where that does not contradict."""
         if path not in self._functions:
             base = PurePosixPath(path).name
             only = len(self.paths.get(base, ())) == 1  # debug information may name the path otherwise
@@ -262,12 +269,15 @@ class _Version:
                 for (source, name), one in (self.debug.ranges if only else {}).items()
                 if source == base and not is_nested(name)
             }
-            by_text = functions_of(path, self.text(path)) if path else []
-            found = [_wider(one, _of_debug(one, known)) for one in by_text]
-            names = {one.name.rpartition("::")[2] for one in found}
-            macros = [one for name, one in known.items() if bare(name) not in names]
-            inside = [one for one in found if not any(_overlap(one, other) for other in macros)]
-            self._functions[path] = sorted([*inside, *macros], key=lambda one: (one.first, -one.last))
+            found, told = list[LineRange](), set[str]()
+            for one in functions_of(path, self.text(path)) if path else ():
+                plain = one.name.rpartition("::")[2]
+                others = [other for name, other in known.items() if bare(name) != plain]
+                if not any(_overlap(one, other) for other in others):
+                    found.append(_wider(one, _of_debug(one, known)))
+                    told.add(plain)
+            found += [one for name, one in known.items() if bare(name) not in told]
+            self._functions[path] = sorted(found, key=lambda one: (one.first, -one.last))
         return self._functions[path]
 
     def definitions(self, path: str) -> list[Definition]:
@@ -481,15 +491,13 @@ class Sources:
         return found
 
     @cached_property
-    def given(self) -> dict[str, frozenset[str]]:
-        """The names that changed lines of build files give to the compiler, by the file."""
-        found = {}
-        for one in self.diff:
-            if kind_of(path := one.new or one.old) == "build":
-                lines = self._lines[one.old, one.new]
-                texts = [[line.text for line in lines if line.mark == mark] for mark in "-+"]
-                found[path] = flags(*texts)[1]
-        return found
+    def builds(self) -> dict[str, tuple[bool, frozenset[str]]]:
+        """What the diff changes of each build file, as :func:`~perun.running.explain.definitions.flags` says
+        it."""
+        paths = [one.new or one.old for one in self.diff]
+        return {
+            path: flags(*sides_of(self.changed_lines(path))) for path in paths if kind_of(path) == "build"
+        }
 
     def changed_lines(self, path: str) -> list[HunkLine]:
         """The lines of the diff of a file."""
