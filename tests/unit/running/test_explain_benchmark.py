@@ -71,7 +71,8 @@ def test_lines_are_those_of_one_operation_too() -> None:
     other = {"function": "other", "source": "a.c"}
     sides = profile([row("work", 1700)]), profile([row("work", 900)])
     sides[0]["lines"] = {"files": ["a.c"], "functions": [function, other],
-                         "costs": [[0, 0, 4, 1700], [1, 0, 9, 3]], "calls": [[0, 0, 5, 1, 17, 170]]}  # fmt: skip
+                         "costs": [[0, 0, 4, 1700], [1, 0, 9, 3]],
+                         "calls": [[0, 0, 5, 1, 17, 170]]}  # fmt: skip
     sides[1]["lines"] = {"files": ["b.c", "a.c"], "functions": [other, function],
                          "costs": [[1, 1, 4, 900], [0, 1, 9, 3], "damaged"],
                          "calls": [[1, 1, 5, 0, 9, 90]]}  # fmt: skip
