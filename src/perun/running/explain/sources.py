@@ -475,7 +475,9 @@ class Sources:
                 continue
             sides = [(side.functions(path), side.definitions(path))
                      for side, path in zip(self._sides, one[:2], strict=True)]  # fmt: skip
-            for line in self._lines[one.old, one.new]:
+            lines = self._lines[one.old, one.new]
+            removed, added = (_parts("\n".join(texts)) for texts in sides_of(lines))
+            for line in lines:
                 if line.mark == " ":
                     continue
                 functions, defined = sides[line.mark == "+"]
@@ -485,7 +487,8 @@ class Sources:
                 names = {defined_by(line.text)} - {""}
                 around = [own for own in defined if own.first <= number <= own.last]
                 if around:
-                    names = set(names & around[0].names or around[0].names)
+                    changed = words_of(" ".join(_parts(line.text) - (removed & added)))
+                    names = set((names or changed) & around[0].names or around[0].names)
                 for name in names:
                     found.setdefault(name, []).append((one.new or one.old, line))
         return found
@@ -520,6 +523,11 @@ class Sources:
                 lines = tuple(changed[:MOST_LINES]) if kind == "build" else ()
                 found.append(OtherFile(path, kind, marks.count("+"), marks.count("-"), lines))
         return sorted(found, key=lambda other: (other.kind != "build", other.kind, other.path))
+
+
+def _parts(text: str) -> set[str]:
+    """What stands between commas, semicolons and braces, as `A = 1` of `enum { A = 1, B };`."""
+    return {part.strip() for part in re.split(r"[,;{}\n]", text)}
 
 
 def is_named(name: str, wanted: str) -> bool:
