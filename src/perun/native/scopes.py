@@ -145,7 +145,7 @@ class _Reader:
             if one.source in self._sources:
                 if entry.tag == _CODE[0]:
                     self._own.add(one.name)
-                elif outer is not None and outer != one:
+                elif outer is not None:
                     self._within[one].add(outer)
             for low, high in dwarf.ranges_of(entry):
                 begin, end = bisect_left(addresses, low), bisect_left(addresses, high)

@@ -25,7 +25,7 @@ from perun.running.explain.costs import OUTSIDE, FunctionKey
 from perun.running.explain.data import CaseReport, Cause, Effect, FunctionChange, HunkLine, OtherFile
 from perun.running.explain.definitions import says_the_same
 from perun.running.explain.lines import CodeCosts, bare
-from perun.running.explain.sources import FunctionSource, Sources, sides_of
+from perun.running.explain.sources import MOST_LINES, FunctionSource, Sources, sides_of
 
 LEAST: Final = 0.001
 """Part of the program below which the memory of a function is not told beside its cause."""
@@ -88,6 +88,7 @@ class _Search:
             self._calls[callee][caller] = old, new
             if old != new:
                 self._calling.add(caller)
+        self._inlined_otherwise = {_node(FunctionKey(*one)) for one in sources.inlined_otherwise()}
         self._neighbours = self._graph()
         self._weak: dict[FunctionKey, _Key] = {}
         self._own = {place: self._own_key(place) for place in self._places}
@@ -178,6 +179,8 @@ class _Search:
 
     def _by_calls(self, place: FunctionKey, delta: float) -> dict[FunctionKey, float]:
         """How much of the change is due to more or fewer calls, by the caller that makes them."""
+        if _node(place) in self._inlined_otherwise:
+            return {}
         callers = self._calls.get(place, {})
         more = {caller: new - old for caller, (old, new) in callers.items() if caller != place}
         old, new = self._amounts(place)
@@ -276,7 +279,7 @@ class _Search:
             return Cause(kind, name, lines[0][0], min(numbers), max(numbers), old, new, share, tuple(told),
                          found)  # fmt: skip
         found = tuple(line for line in self._sources.changed_lines(name) if line.mark != " ")
-        return Cause(kind, "", name, 0, 0, old, new, share, tuple(told), found)
+        return Cause(kind, "", name, 0, 0, old, new, share, tuple(told), found[:MOST_LINES])
 
     def _made(self, cause: Cause) -> Cause:
         """The cause with what each of its lines costs."""
@@ -292,8 +295,8 @@ class _Search:
         return Effect(place.name, _location(place), *self._amounts(place), calls if all(calls) else None)
 
     def _called(self, place: FunctionKey) -> tuple[float, float]:
-        """How often a function is called before and after."""
-        times = self._calls.get(place, {}).values()
+        """How often a function is called before and after; 0 where calls are inlined in one version only."""
+        times = self._calls.get(place, {}).values() if _node(place) not in self._inlined_otherwise else ()
         return sum(old for old, _ in times), sum(new for _, new in times)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -46,16 +46,18 @@ _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-def functions_of(path: str, text: str) -> list[LineRange]:
+def functions_of(path: str, text: str, macros: Collection[str] = ()) -> list[LineRange]:
     """The functions of a source in its order; none where its language is not known, or it cannot be parsed.
 
     Names of methods are those of the source without their class, but for `Class::method` where it is written
     so.
+
+    :param macros: names of macros, which are no names of functions.
     """
     if len(text) > LARGEST_SOURCE:
         return []
     suffix = PurePosixPath(path).suffix.lower()
-    return list(_python(text)) if suffix == ".py" else list(_braces(text))
+    return list(_python(text)) if suffix == ".py" else list(_braces(text, macros))
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -87,7 +89,7 @@ def _blank(found: re.Match[str]) -> str:
     return "\n" * found[0].count("\n") if found[0][0] in "/#" else '""'
 
 
-def _braces(text: str) -> Iterator[LineRange]:
+def _braces(text: str, macros: Collection[str]) -> Iterator[LineRange]:
     text = _HIDDEN.sub(_blank, text)
     start = 0  # of what stands before the next brace
     open_scopes = depth = 0
@@ -103,7 +105,7 @@ def _braces(text: str) -> Iterator[LineRange]:
                 depth += 1
             else:
                 head = _ACCESS.sub("", text[start : found.start()])
-                called = _called(head)
+                called = _called(head, macros)
                 if not called and _SCOPES.search(head):
                     open_scopes += 1
                 else:
@@ -120,7 +122,7 @@ def _braces(text: str) -> Iterator[LineRange]:
             start = found.end()
 
 
-def _called(head: str) -> str:
+def _called(head: str, macros: Collection[str]) -> str:
     """The name of the function that begins with this text; empty where it begins none."""
     place = _parentheses(head)
     if place < 0 or ("=" in head[:place] and not _OPERATOR.search(head[:place].rstrip())):
@@ -130,6 +132,9 @@ def _called(head: str) -> str:
         return operator[0]
     found = _NAME.search(head[:place])
     name = re.sub(r"\s+", "", found[1]) if found else ""
+    if name in macros:  # `FUNCTION(walk)`, or `UNUSED(n) int walk(int n)`
+        inside, _, after = head[place:].partition(")")
+        return _called(after, macros) or next(iter(_WORD.findall(inside)), "")
     return "" if name in _WORDS else name
 
 
@@ -212,7 +217,7 @@ def kind_of(path: str) -> str:
 MOST_SOURCES: Final = 100
 """Files that are read to find functions of a program without debug information."""
 MOST_LINES: Final = 20
-"""Changed lines that are told of a file which says how the program is built."""
+"""Changed lines that are told of a file which says how the program is built, or is data."""
 _LIBRARY: Final = re.compile(r"^(?:std|__gnu_cxx|__cxxabiv1)::|^operator (?:new|delete)|^_start$|^\(")
 
 
@@ -270,7 +275,7 @@ class _Version:
                 if source == base and not is_nested(name)
             }
             found, told = list[LineRange](), set[str]()
-            for one in functions_of(path, self.text(path)) if path else ():
+            for one in functions_of(path, self.text(path), self._macros) if path else ():
                 plain = one.name.rpartition("::")[2]
                 others = [other for name, other in known.items() if bare(name) != plain]
                 if not any(_overlap(one, other) for other in others):
@@ -510,6 +515,11 @@ class Sources:
         """Functions that are inlined in either version, with the one that they are inlined into."""
         for side in self._sides:
             yield from ((inner, one) for inner, outer in side.debug.within.items() for one in outer)
+
+    def inlined_otherwise(self) -> list[SourceFunction]:
+        """Functions that are inlined into others than before: how often their code is called says nothing."""
+        old, new = (side.debug.within for side in self._sides)
+        return [one for one in dict.fromkeys([*old, *new]) if old.get(one) != new.get(one)]
 
     def others(self, told: set[str]) -> list[OtherFile]:
         """The files of the diff that are not told of; what decides how a program is built first."""
