@@ -20,7 +20,7 @@ from perun.history.check.report import NOTHING_COMPARED, Comparison, VersionRepo
 from perun.measurement import present
 from perun.measurement.verdict import UNDECIDED
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.running.explain.causes import cause_sentence, locations, without_effects
+from perun.running.explain.causes import cause_sentence, without_effects
 from perun.running.explain.costs import sentence
 from perun.running.explain.data import Cause, Explanation, FunctionChange
 from perun.sharing.forge import Annotation, CheckResult
@@ -107,11 +107,8 @@ def reasons_of(found: Explanation) -> tuple[GateReason, ...]:
     told: list[tuple[str, Cause | FunctionChange]] = []
     for case in found.cases:
         told += [(cause_sentence(one), one) for one in case.causes if one.share > 0]
-        of_causes = locations(case.causes).keys()
         told += [
-            (sentence(one), one)
-            for one in without_effects(case)
-            if one.score > 0 and not one.moved_with and one.location not in of_causes
+            (sentence(one), one) for one in without_effects(case) if one.score > 0 and not one.moved_with
         ]
     return tuple(GateReason(short(one_line(text)), short(one.path), one.first) for text, one in told[:MOST])
 
