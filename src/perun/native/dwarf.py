@@ -35,14 +35,14 @@ _UNSIGNED: Final = 7
 
 def name_of(entry: Any) -> str:
     """The name of an entry; of a concrete function or parameter that of the abstract one."""
-    holder = _holder(entry, "DW_AT_name")
-    return "" if holder is None else str(holder.attributes["DW_AT_name"].value.decode("utf-8", "replace"))
+    found = holder(entry, "DW_AT_name")
+    return "" if found is None else str(found.attributes["DW_AT_name"].value.decode("utf-8", "replace"))
 
 
 def type_of(entry: Any) -> Any:
     """The type of an entry; of a concrete function or parameter that of the abstract one."""
-    holder = _holder(entry, "DW_AT_type")
-    return None if holder is None else holder.get_DIE_from_attribute("DW_AT_type")
+    found = holder(entry, "DW_AT_type")
+    return None if found is None else found.get_DIE_from_attribute("DW_AT_type")
 
 
 def number_of(entry: Any, attribute: str) -> int:
@@ -139,7 +139,7 @@ def pointed_size(kind: Any) -> int:
     return 8 if target.tag in POINTERS else number_of(target, "DW_AT_byte_size")
 
 
-def _holder(entry: Any, attribute: str) -> Any:
+def holder(entry: Any, attribute: str) -> Any:
     """The entry that has the attribute: this one, or the abstract one or declaration behind it; or None."""
     for _ in range(MAX_DEPTH):
         if attribute in entry.attributes:

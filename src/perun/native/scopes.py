@@ -90,7 +90,6 @@ class _Reader:
         self._debug = debug
         self._sources = sources
         self._files: dict[int, list[str]] = {}  # of a unit, by its offset
-        self._known: dict[int, tuple[SourceFunction, int]] = {}  # by the offset of the entry
         self._lines: dict[tuple[str, int], Counter[SourceFunction]] = defaultdict(Counter)
         self._first: dict[SourceFunction, int] = {}
         self._within: dict[SourceFunction, set[SourceFunction]] = defaultdict(set)
@@ -98,7 +97,7 @@ class _Reader:
 
     def read(self) -> SourceScopes:
         for unit in self._debug.iter_CUs():
-            name = _text(unit.get_top_DIE().attributes.get("DW_AT_name")).partition(_OF_RUST)[0]
+            name = dwarf.name_of(unit.get_top_DIE()).partition(_OF_RUST)[0]
             if posixpath.basename(name) in self._sources or name == LINKED:
                 self._read_unit(unit)
         starts: dict[str, list[tuple[int, SourceFunction]]] = defaultdict(list)
@@ -146,7 +145,7 @@ class _Reader:
             if one.source in self._sources:
                 if entry.tag == _CODE[0]:
                     self._own.add(one.name)
-                elif outer is not None and outer != one:
+                elif outer is not None:
                     self._within[one].add(outer)
             for low, high in dwarf.ranges_of(entry):
                 begin, end = bisect_left(addresses, low), bisect_left(addresses, high)
@@ -183,34 +182,11 @@ class _Reader:
 
     def _function(self, entry: Any) -> tuple[SourceFunction, int]:
         """The function of an entry, maybe by those that it is a copy of, and the line of its declaration."""
-        link = next((key for key in _COPIES if key in entry.attributes), "")
-        key = int(entry.attributes[link].raw_value) + (
-            entry.cu.cu_offset if entry.attributes[link].form != "DW_FORM_ref_addr" else 0
-        ) if link else entry.offset  # fmt: skip
-        if key not in self._known:
-            self._known[key] = self._named(entry)
-        return self._known[key]
-
-    def _named(self, entry: Any) -> tuple[SourceFunction, int]:
-        first, source = 0, ""
-        for _ in range(dwarf.MAX_DEPTH):
-            line = entry.attributes.get("DW_AT_decl_line")
-            if not first and line is not None:
-                first = int(line.value)
-                source = self._file(entry)
-            if name := _text(entry.attributes.get("DW_AT_name")):
-                return SourceFunction(name, source), first
-            link = next((key for key in _COPIES if key in entry.attributes), None)
-            if link is None:
-                break
-            entry = entry.get_DIE_from_attribute(link)
-        return SourceFunction("", ""), 0
-
-    def _file(self, entry: Any) -> str:
-        """The base name of the file that an entry is declared in; empty where it does not say."""
-        number = dwarf.number_of(entry, "DW_AT_decl_file")
-        files = self._files_of(entry.cu)
-        return files[number] if 0 <= number < len(files) else ""
+        line, file = (dwarf.holder(entry, key) for key in ("DW_AT_decl_line", "DW_AT_decl_file"))
+        files = self._files_of(file.cu) if file is not None else []
+        number = dwarf.number_of(file, "DW_AT_decl_file")
+        source = files[number] if 0 <= number < len(files) else ""
+        return SourceFunction(dwarf.name_of(entry), source), dwarf.number_of(line, "DW_AT_decl_line")
 
     def _files_of(self, unit: Any) -> list[str]:
         """Base names of the files of the line table of a unit, as entries and rows number them."""
@@ -235,13 +211,6 @@ class _Reader:
                 found.append((state.address, files[state.file] if known else "", state.line if known else 0))
         found.sort(key=lambda one: one[0])
         return found
-
-
-_COPIES: Final = ("DW_AT_abstract_origin", "DW_AT_specification")
-
-
-def _text(attribute: Any) -> str:
-    return _decoded(attribute.value) if attribute is not None else ""
 
 
 def _decoded(value: Any) -> str:

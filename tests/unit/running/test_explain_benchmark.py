@@ -66,6 +66,22 @@ def test_what_is_no_sum_is_left_out() -> None:
     ]
 
 
+def test_lines_are_those_of_one_operation_too() -> None:
+    function = {"function": "work", "source": "a.c"}
+    other = {"function": "other", "source": "a.c"}
+    sides = profile([row("work", 1700)]), profile([row("work", 900)])
+    sides[0]["lines"] = {"files": ["a.c"], "functions": [function, other],
+                         "costs": [[0, 0, 4, 1700], [1, 0, 9, 3]],
+                         "calls": [[0, 0, 5, 1, 17, 170]]}  # fmt: skip
+    sides[1]["lines"] = {"files": ["b.c", "a.c"], "functions": [other, function],
+                         "costs": [[1, 1, 4, 900], [0, 1, 9, 3], "damaged"],
+                         "calls": [[1, 1, 5, 0, 9, 90]]}  # fmt: skip
+    lines = difference(*sides, 8)["lines"]
+    assert lines["costs"] == [[0, 0, 4, 100]] and lines["calls"] == [[0, 0, 5, 1, 1, 10]]
+    assert lines["functions"] == [function, other] and lines["files"][0] == "a.c"
+    assert "lines" not in difference(profile([row("work", 3)]), None, 1)
+
+
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(FRAMES), st.integers(0, 1000)), max_size=8)
 
 

@@ -22,6 +22,7 @@ from perun.repository.repository import open_repository
 from perun.running.explain import kept
 from perun.running.explain.data import (
     CaseReport,
+    Cause,
     CostChange,
     Explanation,
     FunctionChange,
@@ -502,8 +503,11 @@ def explanation(made):
         growth=GrowthChange(True, True, "2 * n", "2 * n^2", ""),
     )  # fmt: skip
     smaller = FunctionChange("g", "app.c", "", 0, 0, (CostChange("peak", "B", 200.0, 0.0, 4e3),))
+    line = HunkLine("+", 0, 3, "x")
+    causes = (Cause("function", "f", "app.c", 1, 9, 1e6, 2e6, 0.9, lines=(line,)),
+              Cause("definition", "N", "app.h", 3, 3, 0, 0, 0.5, lines=(line,), amounts=(7.0,)))  # fmt: skip
     whole = CostChange("time", "s", 0.2, 0.4, 0.2, 1.9, 2.1)
-    case = CaseReport("./app big.txt", (whole,), (function, smaller), 3, (), ("calls: not recorded",))
+    case = CaseReport("./app big.txt", (whole,), (function, smaller), 3, (), ("calls: not recorded",), causes)
     other = OtherFile("Makefile", "build", 1, 2)
     return as_json(Explanation(base, head, (case,), (other,), 2, ("a note",)))
 
@@ -517,8 +521,9 @@ def test_what_explains_a_version_is_told_as_it_was_found(measured):
     found = get(f"explained/{culprit}")
     assert (found["a"]["checksum"], found["b"]["checksum"]) == tuple(measured.main[23:25])
     (case,) = found["cases"]
-    slower, freed = case["functions"]
-    assert slower["sentence"].startswith("f() executes 2x the instructions [exact], 1 M instr -> 2 M ")
+    slower, used, freed = case["functions"]
+    assert slower["sentence"].startswith("f() executes 2x, 1 M instr -> 2 M instr [exact]; 1 line of it")
+    assert (used["location"], used["sentence"], used["costs"]) == ("N", "N changed (app.h:3)", [])
     assert (slower["worse"], freed["worse"], slower["growth"]) == (True, False, ["2 * n", "2 * n^2"])
     assert [(one["place"], len(one["lines"]), one["more"]) for one in slower["diffs"]] == [
         ("app.c", 40, 21), ("app.h", 1, 0)

@@ -20,8 +20,9 @@ from perun.history.check.report import NOTHING_COMPARED, Comparison, VersionRepo
 from perun.measurement import present
 from perun.measurement.verdict import UNDECIDED
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.running.explain.causes import cause_sentence, without_effects
 from perun.running.explain.costs import sentence
-from perun.running.explain.data import Explanation
+from perun.running.explain.data import Cause, Explanation, FunctionChange
 from perun.sharing.forge import Annotation, CheckResult
 from perun.sharing.gate import MOST, Gate, GateChange, GateReason, short
 
@@ -101,13 +102,15 @@ def _change(change: DegradationInfo, comparison: Comparison) -> GateChange:
 
 
 def reasons_of(found: Explanation) -> tuple[GateReason, ...]:
-    """What explains a degradation, the worst first."""
-    return tuple(
-        GateReason(short(one_line(sentence(one))), short(one.path), one.first)
-        for case in found.cases
-        for one in case.functions
-        if one.score > 0 and not one.moved_with
-    )[:MOST]
+    """What explains a degradation, the worst first: changes of the diff, then functions that no change tells
+    of."""
+    told: list[tuple[str, Cause | FunctionChange]] = []
+    for case in found.cases:
+        told += [(cause_sentence(one), one) for one in case.causes if one.share > 0]
+        told += [
+            (sentence(one), one) for one in without_effects(case) if one.score > 0 and not one.moved_with
+        ]
+    return tuple(GateReason(short(one_line(text)), short(one.path), one.first) for text, one in told[:MOST])
 
 
 def title(gate: Gate) -> str:

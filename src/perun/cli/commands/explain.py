@@ -25,7 +25,7 @@ from perun.pages import CSS, escape, frame, page
 from perun.plugin.params import param
 from perun.profile.amounts import percent, readable, readable_pair
 from perun.running.compare.plan import refuse_with_benchmark, share
-from perun.running.explain.causes import cause_sentence, location_of, locations, without_effects
+from perun.running.explain.causes import cause_sentence, location_of, without_effects
 from perun.running.explain.costs import certainty, difference, place, ratio, sentence
 from perun.running.explain.data import (
     AllocatorSite,
@@ -226,11 +226,9 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
     for one in shown:
         session.say()
         _function(session, one)
-    told = locations(case.causes).keys()
-    hidden = sum(one not in shown and one.location not in told for one in case.functions)
-    if hidden > 0:
+    if len(shown) < len(functions):
         session.say()
-        left = plural(hidden, "function")
+        left = plural(len(functions) - len(shown), "function")
         session.say(f"  and {left} more; show them with: --all")
     if case.smaller:
         session.say()

@@ -323,6 +323,8 @@ def verdicts(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for one in answer.get("configurations", ()):
         for cost in one["totals"]:
             yield _told(f"{one['command']}: {cost['metric']}", cost)
+        for cause in one["causes"]:
+            yield _told(cause["name"] or cause["path"], {"reason": cause["sentence"]})
         for function in one["functions"]:
             yield _told(function["location"], {"reason": function["sentence"]})
     for one in answer.get("changes", ()):

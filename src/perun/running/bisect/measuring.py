@@ -240,7 +240,7 @@ class BisectMeasurement:
     def _taken(self, reading: Reading) -> tuple[float, list[Profile]]:
         """The number of a run, and what there is to be stored of it; what the number is of is kept."""
         ((metric, value),) = reading.values.items()
-        if not self.is_growth and self._journal.known("counted") is None:
+        if self.is_counted and not self.is_growth and self._journal.known("counted") is None:
             self._journal.keep([metric.unit, metric.larger_is_better, metric.type], "counted")
         return value, [reading.profile] if reading.profile is not None else []
 

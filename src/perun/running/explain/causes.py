@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from perun.core.wording import listed, plural
 from perun.profile.amounts import factor, readable_pair
 from perun.running.explain.costs import OUTSIDE, FunctionKey
-from perun.running.explain.data import CaseReport, Cause, Effect, FunctionChange, HunkLine
-from perun.running.explain.definitions import flags, says_the_same
+from perun.running.explain.data import CaseReport, Cause, Effect, FunctionChange, HunkLine, OtherFile
+from perun.running.explain.definitions import says_the_same
 from perun.running.explain.lines import CodeCosts, bare
-from perun.running.explain.sources import FunctionSource, Sources, kind_of
+from perun.running.explain.sources import MOST_LINES, FunctionSource, Sources, sides_of
 
 LEAST: Final = 0.001
 """Part of the program below which the memory of a function is not told beside its cause."""
@@ -37,19 +37,14 @@ _FAR: Final = 6
 """Steps in the graph of calls from which on functions have nothing to do with each other."""
 _DIRECT: Final = 0.1
 """Part of the change of a function below which its changed lines do not make it."""
+_NEARLY_ALL: Final = 0.9
+"""Part of the change of a function from which on the number of its calls makes it."""
 _MOST_EFFECTS: Final = 3
 _DEEPEST: Final = 20
 _COUNTED: Final = ("instructions", "calls")
 FUNCTION, DEFINITION, BUILD, DATA, NOTHING = "function", "definition", "build", "data", "nothing"
 _Key = tuple[str, str]
 """The kind and the name of a cause; the name of a function is its location."""
-
-
-class _Node(NamedTuple):
-    """A function in the graph of calls, by its bare name."""
-
-    name: str
-    source: str
 
 
 def causes(
@@ -83,8 +78,17 @@ class _Search:
         self._by_node = {_node(place): place for place in reversed(places)}
         self._source = {place: sources.find(place, self._seen(place)) for place in self._places}
         self._definitions: dict[str, list[tuple[str, HunkLine]]] = sources.definitions
-        self._flags, self._given = False, frozenset[str]()
         self._credits: dict[_Key, dict[FunctionKey, float]] = defaultdict(lambda: defaultdict(float))
+        self._calls: dict[FunctionKey, dict[FunctionKey, tuple[float, float]]] = defaultdict(dict)
+        """How often each function is called before and after, by its caller."""
+        self._calling: set[FunctionKey] = set()
+        """Functions that call others another number of times."""
+        for caller, callee in dict.fromkeys([*before.calls, *after.calls]):
+            old, new = (side.calls.get((caller, callee), 0.0) for side in (before, after))
+            self._calls[callee][caller] = old, new
+            if old != new:
+                self._calling.add(caller)
+        self._inlined_otherwise = {_node(FunctionKey(*one)) for one in sources.inlined_otherwise()}
         self._neighbours = self._graph()
         self._weak: dict[FunctionKey, _Key] = {}
         self._own = {place: self._own_key(place) for place in self._places}
@@ -114,18 +118,24 @@ class _Search:
         self, place: FunctionKey, delta: float, above: frozenset[FunctionKey]
     ) -> Iterator[tuple[_Key, float]]:
         """What a change of a function is due to, each with its part."""
-        if own := self._own.get(place):
-            yield own, delta
-            return
-        rest = delta
+        own, rest = self._own.get(place), delta
         by_calls = self._by_calls(place, delta)
-        if by_calls and len(above) < _DEEPEST:
+        if own and not self._is_called_by_others(own, by_calls, delta):
+            by_calls = {}
+        if len(above) < _DEEPEST:
             for caller, part in by_calls.items():
                 if caller not in above and caller in self._own:
                     rest -= part
                     yield from self._of(caller, part, above | {place})
         if rest:
-            yield self._elsewhere(place, rest), rest
+            yield own or self._elsewhere(place, rest), rest
+
+    def _is_called_by_others(self, own: _Key, by_calls: Mapping[FunctionKey, float], delta: float) -> bool:
+        """Whether a function that changed costs as much a call as before, and others that changed call it
+        another number of times."""
+        return abs(sum(by_calls.values())) >= _NEARLY_ALL * abs(delta) and all(
+            self._own.get(caller) not in (None, own) for caller in by_calls
+        )
 
     def _own_key(self, place: FunctionKey) -> _Key | None:
         """The cause that lies in the function itself, or in what it uses."""
@@ -148,7 +158,7 @@ class _Search:
         of_sides = self._sources.words(place, self._seen(place))
         words = frozenset[str]().union(*(one for lines in of_sides for one in lines.values()))
         keys: dict[str, _Key] = {name: (DEFINITION, name) for name in self._definitions if name in words}
-        for path, given in self._sources.given.items():
+        for path, (_, given) in self._sources.builds.items():
             keys |= {name: (BUILD, path) for name in given & words}
         for name, key in keys.items():
             costs = [
@@ -169,15 +179,12 @@ class _Search:
 
     def _by_calls(self, place: FunctionKey, delta: float) -> dict[FunctionKey, float]:
         """How much of the change is due to more or fewer calls, by the caller that makes them."""
-        more = {
-            caller: self._after.calls.get((caller, place), 0.0) - self._before.calls.get((caller, place), 0.0)
-            for caller in dict.fromkeys(
-                one for one, callee in [*self._before.calls, *self._after.calls] if callee == place
-            )
-            if caller != place
-        }
+        if _node(place) in self._inlined_otherwise:
+            return {}
+        callers = self._calls.get(place, {})
+        more = {caller: new - old for caller, (old, new) in callers.items() if caller != place}
         old, new = self._amounts(place)
-        calls = sum(one for (_, callee), one in self._before.calls.items() if callee == place)
+        calls, _ = self._called(place)
         if old and calls:
             part = sum(more.values()) * old / calls
         else:
@@ -205,26 +212,16 @@ class _Search:
             return active
         if place in self._weak:
             return self._weak[place]
-        data = [one for one in self._sources.diff if self._is_data(one.new or one.old)]
-        if data:
-            return DATA, data[0].new or data[0].old
+        if data := next((one.path for one in self._sources.others(set()) if _is_data(one)), ""):
+            return DATA, data
         if still:
             return still
         return (BUILD, self._build[0]) if self._build else (NOTHING, "")
 
-    def _is_data(self, path: str) -> bool:
-        return kind_of(path) == "data" and not path.lower().endswith(_DOCUMENTS) and "." in path.strip(".")
-
     def _is_active(self, place: FunctionKey, delta: float) -> bool:
         """Whether a function does something else than before itself: costs another amount, or calls others
         another number of times."""
-        if abs(self._delta(place)) >= _ACTIVE * abs(delta):
-            return True
-        return any(
-            self._before.calls.get(key, 0.0) != self._after.calls.get(key, 0.0)
-            for key in [*self._before.calls, *self._after.calls]
-            if key[0] == place
-        )
+        return abs(self._delta(place)) >= _ACTIVE * abs(delta) or place in self._calling
 
     def _nearest(self, place: FunctionKey) -> Iterator[FunctionKey]:
         """Functions by their distance in the graph of calls; of equal distance those that changed most."""
@@ -232,22 +229,19 @@ class _Search:
         for _ in range(_FAR):
             following = {other for node in ring for other in self._neighbours[node]} - seen
             seen |= following
-            ring = sorted(following, key=lambda node: (-abs(self._delta(self._key(node))), node))
-            yield from (self._key(node) for node in ring)
+            places = {node: self._by_node.get(node, node) for node in following}
+            ring = sorted(following, key=lambda node: (-abs(self._delta(places[node])), node))
+            yield from (places[node] for node in ring)
 
-    def _key(self, node: _Node) -> FunctionKey:
-        return self._by_node.get(node, FunctionKey(*node))
-
-    def _graph(self) -> Mapping[_Node, set[_Node]]:
-        """Who calls whom in either version, in both directions, with those that are inlined."""
-        edges: list[tuple[_Node, _Node]] = []
+    def _graph(self) -> Mapping[FunctionKey, set[FunctionKey]]:
+        """Who calls whom in either version, in both directions, also by inlining; by bare names."""
+        edges = [(_node(caller), _node(callee)) for callee, known in self._calls.items() for caller in known]
         for side in (self._before, self._after):
-            edges += [(_node(caller), _node(callee)) for caller, callee in side.calls]
             edges += [(_node(caller), _node(place)) for place, one in side.functions.items()
                       for caller in one.callers]  # fmt: skip
-        edges += [(_Node(bare(outer), outer_source), _Node(bare(inner), source))
-                  for (inner, source), (outer, outer_source) in self._sources.inlined_into()]  # fmt: skip
-        found: dict[_Node, set[_Node]] = defaultdict(set)
+        edges += [(_node(FunctionKey(*outer)), _node(FunctionKey(*inner)))
+                  for inner, outer in self._sources.inlined_into()]  # fmt: skip
+        found: dict[FunctionKey, set[FunctionKey]] = defaultdict(set)
         for one, other in edges:
             found[one].add(other)
             found[other].add(one)
@@ -256,13 +250,7 @@ class _Search:
     def _builds(self) -> tuple[str, bool] | None:
         """The first file of the diff that says how the program is built, one with other options at best, and
         whether it has these."""
-        found = []
-        for one in self._sources.diff:
-            path = one.new or one.old
-            if kind_of(path) == "build":
-                lines = self._sources.changed_lines(path)
-                options, given = flags(*_sides(lines))
-                found.append((path, options and not given))
+        found = [(path, options and not given) for path, (options, given) in self._sources.builds.items()]
         return max(found, key=lambda one: one[1], default=None)
 
     def _cause(self, key: _Key, credits: Mapping[FunctionKey, float]) -> Cause:
@@ -279,7 +267,9 @@ class _Search:
                                     source.lines))  # fmt: skip
         told = [self._effect(one) for one in effects]
         if kind == NOTHING:
-            name = listed([one.path for one in self._sources.others(set())], 5)
+            others = [one for one in self._sources.others(set()) if not _is_document(one)]
+            others.sort(key=lambda one: (_MAY_BE.index(one.kind), not one.path.endswith(_HEADERS), one.path))
+            name = listed([one.path for one in others], 5)
             return Cause(kind, name, "", 0, 0, 0.0, 0.0, share, tuple(told))
         old, new = (sum(one[side] for one in map(self._amounts, credits)) for side in (0, 1))
         if kind == DEFINITION:
@@ -289,7 +279,7 @@ class _Search:
             return Cause(kind, name, lines[0][0], min(numbers), max(numbers), old, new, share, tuple(told),
                          found)  # fmt: skip
         found = tuple(line for line in self._sources.changed_lines(name) if line.mark != " ")
-        return Cause(kind, "", name, 0, 0, old, new, share, tuple(told), found)
+        return Cause(kind, "", name, 0, 0, old, new, share, tuple(told), found[:MOST_LINES])
 
     def _made(self, cause: Cause) -> Cause:
         """The cause with what each of its lines costs."""
@@ -301,33 +291,37 @@ class _Search:
         return cause._replace(amounts=amounts if any(amounts) else ())
 
     def _effect(self, place: FunctionKey) -> Effect:
-        calls = [self._calls(side, place) for side in (self._before, self._after)]
-        known = calls[0] and calls[1]
-        return Effect(
-            place.name, _location(place), *self._amounts(place), (calls[0], calls[1]) if known else None
-        )
+        calls = self._called(place)
+        return Effect(place.name, _location(place), *self._amounts(place), calls if all(calls) else None)
 
-    @staticmethod
-    def _calls(side: CodeCosts, place: FunctionKey) -> float:
-        return sum(times for (_, callee), times in side.calls.items() if callee == place)
+    def _called(self, place: FunctionKey) -> tuple[float, float]:
+        """How often a function is called before and after; 0 where calls are inlined in one version only."""
+        times = self._calls.get(place, {}).values() if _node(place) not in self._inlined_otherwise else ()
+        return sum(old for old, _ in times), sum(new for _, new in times)
 
 
-_DOCUMENTS: Final = (".md", ".rst", ".adoc", ".html", "license", "changelog", "readme", ".gitignore")
+_DOCUMENTS: Final = (
+    ".md", ".rst", ".adoc", ".html", "license", "copying", "authors", "changelog", "readme", ".gitignore",
+)  # fmt: skip
+_HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".inl")
+_MAY_BE: Final = ("source", "data", "build")
+"""Kinds of files that may be a cause that nothing else tells of, the likeliest first."""
+
+
+def _is_document(one: OtherFile) -> bool:
+    return one.path.lower().endswith(_DOCUMENTS)
+
+
+def _is_data(one: OtherFile) -> bool:
+    return one.kind == "data" and not _is_document(one)
 
 
 def _is_changed(source: FunctionSource) -> bool:
-    return bool(source.lines) and not says_the_same(*_sides(source.lines))
+    return bool(source.lines) and not says_the_same(*sides_of(source.lines))
 
 
-def _sides(lines: Sequence[HunkLine]) -> tuple[list[str], list[str]]:
-    """The texts that were removed, and those that were added."""
-    return [line.text for line in lines if line.mark == "-"], [
-        line.text for line in lines if line.mark == "+"
-    ]
-
-
-def _node(place: FunctionKey) -> _Node:
-    return _Node(bare(place.name), place.source)
+def _node(place: FunctionKey) -> FunctionKey:
+    return FunctionKey(bare(place.name), place.source)
 
 
 def _location(place: FunctionKey) -> str:
@@ -354,7 +348,8 @@ def cause_sentence(one: Cause) -> str:
     else:
         what = "how the program is built" if one.kind == BUILD else "data"
         head = f"{one.path} changed ({what})"
-    return f"{head}; so {_effects(one.effects)}" if one.effects else head
+    so = "that may be why" if one.kind == DATA else "so"
+    return f"{head}; {so} {_effects(one.effects)}" if one.effects else head
 
 
 def _effects(effects: Sequence[Effect]) -> str:
@@ -393,16 +388,17 @@ def _shown(name: str) -> str:
 
 
 def without_effects(case: CaseReport) -> list[FunctionChange]:
-    """The functions that no cause tells of: others, and those of which more than instructions changed."""
-    causes_of_all = locations(case.causes).keys()
-    told = {effect.location for one in case.causes for effect in one.effects} | causes_of_all
+    """The functions that no cause tells of: others, and effects of which more than instructions changed."""
+    of_causes = locations(case.causes)
+    of_effects = {effect.location for one in case.causes for effect in one.effects}
     return [
         one
         for one in case.functions
-        if one.location not in told
-        or (one.location not in causes_of_all and one.growth is not None and one.growth.changed)
-        or any(
-            cost.metric not in ("instructions", "calls") and abs(cost.share) >= LEAST for cost in one.costs
+        if one.location not in of_causes
+        and (
+            one.location not in of_effects
+            or (one.growth is not None and one.growth.changed)
+            or any(cost.metric not in _COUNTED and abs(cost.share) >= LEAST for cost in one.costs)
         )
     ]
 

@@ -267,7 +267,7 @@ def _lines(one: FunctionChange) -> Iterator[str]:
     where = place(one)
     if one.changed_lines:
         yield f"{plural(one.changed_lines, 'line')} of it changed in {where}"
-    elif where:
+    elif one.first:
         yield f"no line of it changed in {where}"
     elif one.source:
         yield "its lines are not known"

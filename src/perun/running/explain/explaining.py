@@ -431,12 +431,13 @@ class _Case:
     def _function(self, place: FunctionKey) -> FunctionChange:
         found = self._sources.find(place, self._seen_lines.get(place, ((), ())))
         new, gone = self._caller_changes(place)
+        lines = found.range if self._sources.knows else None
         return FunctionChange(
             place.name,
             place.source,
             found.path,
-            found.range.first if found.range else 0,
-            found.range.last if found.range else 0,
+            lines.first if lines else 0,
+            lines.last if lines else 0,
             tuple(sorted(self._costs.get(place, []), key=_rank)),
             self._libraries.get(place, ()),
             tuple(self._sites.get(place, ())),

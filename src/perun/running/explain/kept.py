@@ -15,7 +15,7 @@ from typing import Any, Final
 from perun.core import atomic
 from perun.plugin.api import MinorVersion
 from perun.repository.repository import PERUN_FOLDER, Repository
-from perun.running.explain.causes import cause_sentence
+from perun.running.explain.causes import cause_sentence, location_of
 from perun.running.explain.costs import sentence
 from perun.running.explain.data import CaseReport, Cause, CostChange, Explanation, FunctionChange, OtherFile
 from perun.store import tree
@@ -109,6 +109,7 @@ def _cause_data(one: Cause) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "name": one.name,
+        "location": location_of(one),
         "path": one.path,
         "lines": [one.first, one.last] if one.first else None,
         "sentence": cause_sentence(one),

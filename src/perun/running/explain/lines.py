@@ -12,7 +12,6 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.running.explain.costs import FunctionCost, FunctionKey, IsOwn, instructions, place_of
@@ -280,8 +279,3 @@ def _called(profile: Profile) -> dict[FunctionKey, float]:
             one for one in times if isinstance(one, (int, float))
         )
     return found
-
-
-def base_of(path: str) -> str:
-    """The name by which functions know their source."""
-    return PurePosixPath(path).name

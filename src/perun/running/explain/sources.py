@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -46,16 +46,18 @@ _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-def functions_of(path: str, text: str) -> list[LineRange]:
+def functions_of(path: str, text: str, macros: Collection[str] = ()) -> list[LineRange]:
     """The functions of a source in its order; none where its language is not known, or it cannot be parsed.
 
     Names of methods are those of the source without their class, but for `Class::method` where it is written
     so.
+
+    :param macros: names of macros, which are no names of functions.
     """
     if len(text) > LARGEST_SOURCE:
         return []
     suffix = PurePosixPath(path).suffix.lower()
-    return list(_python(text)) if suffix == ".py" else list(_braces(text))
+    return list(_python(text)) if suffix == ".py" else list(_braces(text, macros))
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -87,7 +89,7 @@ def _blank(found: re.Match[str]) -> str:
     return "\n" * found[0].count("\n") if found[0][0] in "/#" else '""'
 
 
-def _braces(text: str) -> Iterator[LineRange]:
+def _braces(text: str, macros: Collection[str]) -> Iterator[LineRange]:
     text = _HIDDEN.sub(_blank, text)
     start = 0  # of what stands before the next brace
     open_scopes = depth = 0
@@ -103,7 +105,7 @@ def _braces(text: str) -> Iterator[LineRange]:
                 depth += 1
             else:
                 head = _ACCESS.sub("", text[start : found.start()])
-                called = _called(head)
+                called = _called(head, macros)
                 if not called and _SCOPES.search(head):
                     open_scopes += 1
                 else:
@@ -120,7 +122,7 @@ def _braces(text: str) -> Iterator[LineRange]:
             start = found.end()
 
 
-def _called(head: str) -> str:
+def _called(head: str, macros: Collection[str]) -> str:
     """The name of the function that begins with this text; empty where it begins none."""
     place = _parentheses(head)
     if place < 0 or ("=" in head[:place] and not _OPERATOR.search(head[:place].rstrip())):
@@ -130,6 +132,9 @@ def _called(head: str) -> str:
         return operator[0]
     found = _NAME.search(head[:place])
     name = re.sub(r"\s+", "", found[1]) if found else ""
+    if name in macros:  # `FUNCTION(walk)`, or `UNUSED(n) int walk(int n)`
+        inside, _, after = head[place:].partition(")")
+        return _called(after, macros) or next(iter(_WORD.findall(inside)), "")
     return "" if name in _WORDS else name
 
 
@@ -181,6 +186,13 @@ def lines_of(one: FileDiff) -> Iterator[HunkLine]:
             old, new = old + 1, new + 1
 
 
+def sides_of(lines: Iterable[HunkLine]) -> tuple[list[str], list[str]]:
+    """The texts of the lines that were removed, and of those that were added."""
+    lines = list(lines)
+    removed, added = ([line.text for line in lines if line.mark == mark] for mark in "-+")
+    return removed, added
+
+
 def within(lines: Iterable[HunkLine], old: tuple[int, int], new: tuple[int, int]) -> list[HunkLine]:
     """The lines that lie in the range of either side; ranges include both ends, (0, 0) has no line.
 
@@ -205,7 +217,7 @@ def kind_of(path: str) -> str:
 MOST_SOURCES: Final = 100
 """Files that are read to find functions of a program without debug information."""
 MOST_LINES: Final = 20
-"""Changed lines that are told of a file which says how the program is built."""
+"""Changed lines that are told of a file which says how the program is built, or is data."""
 _LIBRARY: Final = re.compile(r"^(?:std|__gnu_cxx|__cxxabiv1)::|^operator (?:new|delete)|^_start$|^\(")
 
 
@@ -253,7 +265,7 @@ class _Version:
         return self._texts[path]
 
     def functions(self, path: str) -> list[LineRange]:
-        """The functions of a file: those of the debug information, and those that only the text has."""
+        """The functions of a file by the debug information; by the text where that does not contradict."""
         if path not in self._functions:
             base = PurePosixPath(path).name
             only = len(self.paths.get(base, ())) == 1  # debug information may name the path otherwise
@@ -262,12 +274,15 @@ class _Version:
                 for (source, name), one in (self.debug.ranges if only else {}).items()
                 if source == base and not is_nested(name)
             }
-            by_text = functions_of(path, self.text(path)) if path else []
-            found = [_wider(one, _of_debug(one, known)) for one in by_text]
-            names = {one.name.rpartition("::")[2] for one in found}
-            macros = [one for name, one in known.items() if bare(name) not in names]
-            inside = [one for one in found if not any(_overlap(one, other) for other in macros)]
-            self._functions[path] = sorted([*inside, *macros], key=lambda one: (one.first, -one.last))
+            found, told = list[LineRange](), set[str]()
+            for one in functions_of(path, self.text(path), self._macros) if path else ():
+                plain = one.name.rpartition("::")[2]
+                others = [other for name, other in known.items() if bare(name) != plain]
+                if not any(_overlap(one, other) for other in others):
+                    found.append(_wider(one, _of_debug(one, known)))
+                    told.add(plain)
+            found += [one for name, one in known.items() if bare(name) not in told]
+            self._functions[path] = sorted(found, key=lambda one: (one.first, -one.last))
         return self._functions[path]
 
     def definitions(self, path: str) -> list[Definition]:
@@ -465,7 +480,9 @@ class Sources:
                 continue
             sides = [(side.functions(path), side.definitions(path))
                      for side, path in zip(self._sides, one[:2], strict=True)]  # fmt: skip
-            for line in self._lines[one.old, one.new]:
+            lines = self._lines[one.old, one.new]
+            removed, added = (_parts("\n".join(texts)) for texts in sides_of(lines))
+            for line in lines:
                 if line.mark == " ":
                     continue
                 functions, defined = sides[line.mark == "+"]
@@ -475,21 +492,20 @@ class Sources:
                 names = {defined_by(line.text)} - {""}
                 around = [own for own in defined if own.first <= number <= own.last]
                 if around:
-                    names = set(names & around[0].names or around[0].names)
+                    changed = words_of(" ".join(_parts(line.text) - (removed & added)))
+                    names = set((names or changed) & around[0].names or around[0].names)
                 for name in names:
                     found.setdefault(name, []).append((one.new or one.old, line))
         return found
 
     @cached_property
-    def given(self) -> dict[str, frozenset[str]]:
-        """The names that changed lines of build files give to the compiler, by the file."""
-        found = {}
-        for one in self.diff:
-            if kind_of(path := one.new or one.old) == "build":
-                lines = self._lines[one.old, one.new]
-                texts = [[line.text for line in lines if line.mark == mark] for mark in "-+"]
-                found[path] = flags(*texts)[1]
-        return found
+    def builds(self) -> dict[str, tuple[bool, frozenset[str]]]:
+        """What the diff changes of each build file, as :func:`~perun.running.explain.definitions.flags` says
+        it."""
+        paths = [one.new or one.old for one in self.diff]
+        return {
+            path: flags(*sides_of(self.changed_lines(path))) for path in paths if kind_of(path) == "build"
+        }
 
     def changed_lines(self, path: str) -> list[HunkLine]:
         """The lines of the diff of a file."""
@@ -499,6 +515,11 @@ class Sources:
         """Functions that are inlined in either version, with the one that they are inlined into."""
         for side in self._sides:
             yield from ((inner, one) for inner, outer in side.debug.within.items() for one in outer)
+
+    def inlined_otherwise(self) -> list[SourceFunction]:
+        """Functions that are inlined into others than before: how often their code is called says nothing."""
+        old, new = (side.debug.within for side in self._sides)
+        return [one for one in dict.fromkeys([*old, *new]) if old.get(one) != new.get(one)]
 
     def others(self, told: set[str]) -> list[OtherFile]:
         """The files of the diff that are not told of; what decides how a program is built first."""
@@ -512,6 +533,11 @@ class Sources:
                 lines = tuple(changed[:MOST_LINES]) if kind == "build" else ()
                 found.append(OtherFile(path, kind, marks.count("+"), marks.count("-"), lines))
         return sorted(found, key=lambda other: (other.kind != "build", other.kind, other.path))
+
+
+def _parts(text: str) -> set[str]:
+    """What stands between commas, semicolons and braces, as `A = 1` of `enum { A = 1, B };`."""
+    return {part.strip() for part in re.split(r"[,;{}\n]", text)}
 
 
 def is_named(name: str, wanted: str) -> bool:

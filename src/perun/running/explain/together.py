@@ -125,21 +125,19 @@ class _Worker:
     """One process, and the connection to it."""
 
     def __init__(self, repo: Repository) -> None:
-        self._process, ours = programs.worker(_START, environ=dict(repo.environ))
+        environ = dict(repo.environ)
+        self._process, ours = programs.worker(_START, environ=environ)
         self._connection = Connection(ours)
-        self._send(tuple(repo._replace(asks=None)))  # it cannot ask the user
+        self._connection.send(tuple(repo._replace(environ=environ, asks=None)))  # it cannot ask the user
 
     def ask(self, task: CollectTask) -> Collected | None:
         """What the job gave; None if the process has ended."""
         try:
-            self._send(task)
+            self._connection.send(task)
             answer: Collected | None = self._connection.recv()
         except (EOFError, OSError, pickle.PickleError, AttributeError, ImportError, TypeError):
             return None
         return answer
-
-    def _send(self, request: object) -> None:
-        self._connection.send(request)
 
     def end(self) -> None:
         """End the process, which ends what it measures."""

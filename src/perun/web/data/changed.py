@@ -153,12 +153,22 @@ class _Function(Struct):
     growth: _Growth | None = None
 
 
+class _Cause(Struct):
+    location: str
+    name: str
+    path: str
+    sentence: str
+    share: float
+    diff: list[_Line]
+
+
 class _Case(Struct):
     command: str
     totals: list[_Cost]
     functions: list[_Function]
     smaller: int
     unseen: list[str]
+    causes: list[_Cause] = []
 
 
 class _Other(Struct):
@@ -226,11 +236,21 @@ def _ref(state: WebState, version: _Version) -> form.Ref:
 
 
 def _case(case: _Case) -> form.Reasons:
-    shown = case.functions[:FUNCTIONS]
+    """Causes come first; one that is a function has its costs."""
+    functions = {one.location: _reason(one) for one in case.functions}
+    told = [_with_cause(one, functions.pop(one.location, None)) for one in case.causes]
+    told += functions.values()
     return form.Reasons(
-        case.command, [_cost(one) for one in case.totals], [_reason(one) for one in shown],
-        len(case.functions) - len(shown), case.smaller, case.unseen,
+        case.command, [_cost(one) for one in case.totals], told[:FUNCTIONS],
+        max(len(told) - FUNCTIONS, 0), case.smaller, case.unseen,
     )  # fmt: skip
+
+
+def _with_cause(cause: _Cause, function: form.Reason | None) -> form.Reason:
+    if function is not None:
+        return replace(function, sentence=cause.sentence)
+    diffs = [_diff(cause.path, cause.diff)] if cause.diff else []
+    return form.Reason(cause.name or cause.path, cause.sentence, cause.share > 0, [], None, diffs)
 
 
 def _cost(one: _Cost) -> form.Cost:
