@@ -34,6 +34,7 @@ SAMPLER: Final = Path(__file__).with_name("perun_sample")
 WAITING: Final = "waiting"
 """Subtype of what threads waited, in real time."""
 STACKS: Final = ("auto", "copies", "frame-pointers")
+PYTHON_CHOICES: Final = ("functions", "all", "off")
 COPIED: Final = 16384
 """Bytes of each copy of a stack."""
 _EVENTS: Final = ("task-clock", "cycles")
@@ -75,6 +76,12 @@ class SampleParams:
     )
     kernel: bool = param(
         False, help="Also sample what the kernel does for the program, which the system must allow."
+    )
+    python: str = param(
+        "functions",
+        choices=PYTHON_CHOICES,
+        help="What to show of Python programs: their functions, all (with the C functions of the interpreter "
+        "between them), or off (these C functions alone).",
     )
     wall: bool = param(
         False,
@@ -159,7 +166,7 @@ class SampleCollector:
             find_tool(run.environ), ctx.cache / "symbols" if ctx.cache else None, find_second(run.environ)
         )
         debuginfod = Debuginfod(run.environ, ctx.cache / "debuginfod" if ctx.cache else None)
-        named = NamedStacks(recording, run.cwd, symboliser, debuginfod)
+        named = NamedStacks(recording, run.cwd, symboliser, debuginfod, fold=params.python != "all")
         sums = Sums(recording, named, kernel=params.kernel)
         early = early_end(sample, params.timeout)
         notes = (
@@ -183,7 +190,8 @@ def words_of(params: SampleParams, file: Path) -> list[str]:
     """The words that start the sampler, before those of the command."""
     copies = params.stacks == "copies" or (params.stacks == "auto" and os.uname().machine == "x86_64")
     numbers = [params.frequency, COPIED if copies else 0, params.event, int(params.kernel)]
-    return [str(SAMPLER), str(file), *map(str, [*numbers, params.pid, params.seconds, int(params.wall)])]
+    looks = [params.pid, params.seconds, int(params.wall), int(params.python != "off")]
+    return [str(SAMPLER), str(file), *map(str, [*numbers, *looks])]
 
 
 def refusal(params: SampleParams | None = None) -> tuple[str, str]:
@@ -347,6 +355,10 @@ def _facts(recording: SampleRecording, sums: Sums, notes: list[str]) -> dict[str
         "stacks": "copies" if recording.stack_bytes else "frame-pointers",
         "period": round(recording.period / _SECOND, 9),
         **{name: round(value / _SECOND, 6) for name, value in seconds.items()},
+        "python-samples": recording.python,
+        "python-changed": recording.changed,
+        "python-late": recording.late,
+        "python-bare": recording.bare,
         "processes": len(recording.processes),
         "notes": notes,
     }
