@@ -46,6 +46,14 @@ _WHAT: Final = "the sampler"
 _PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
 _BROKEN: Final = 0.05
 """The share of stacks that do not reach the outermost function from which on the user is told."""
+_WITHOUT: Final = 0.01
+"""The share of samples of Python without its functions above which the user is told."""
+_REFUSED: Final = {
+    1: "it is not CPython",
+    2: "it is not CPython 3.9 to 3.14",
+    3: "it has no symbols",
+    4: "the system does not allow to read its memory (kernel.yama.ptrace_scope)",
+}
 _SHORT: Final = 0.9
 """The share of the CPU time that samples stand for, below which the user is told."""
 
@@ -397,6 +405,15 @@ def notes_of(recording: SampleRecording, sums: Sums, named: NamedStacks, *, kern
         )
     if system > _SHORT * told / 4:
         yield f"{system:.2f} s in the kernel were not sampled; --kernel does"
+    read_not = recording.changed + recording.late + recording.bare
+    if read_not > _WITHOUT * (read_not + recording.python):
+        yield (
+            f"{read_not} of {read_not + recording.python} samples of Python have no functions of it: "
+            f"{recording.changed} changed before they were read, {recording.late} could not be read in time, "
+            f"and {recording.bare} threads ran none, as at start and end"
+        )
+    for path, reason in recording.refused.items():
+        yield f"the functions of {os.path.basename(path)} are not told: {_REFUSED.get(reason, 'unknown')}"
     if named.replaced:
         names = ", ".join(sorted(named.replaced))
         yield f"functions of files that were replaced while they ran have no names: {names}"

@@ -15,6 +15,7 @@ from perun.collect.sample.records import (
     KERNEL,
     MODULE_SHIFT,
     PYTHON_MODULE,
+    UNKNOWN,
     WHOLE,
     SampledModule,
     SampledStack,
@@ -102,21 +103,24 @@ class NamedStacks:
             if os.path.basename(module.path).startswith("python")
         } | {module for stack in stacks for module in self._after_python(stack)}
         self._fold = fold
-        self._learn({frame for stack in stacks for frame in self._folded(stack.places())})
+        self._learn({frame for stack in stacks for frame in self._folded(stack)})
 
     def _after_python(self, stack: SampledStack) -> Iterator[int]:
         """The modules whose code evaluates functions of Python."""
         modules = [frame >> MODULE_SHIFT for frame in stack.places()]
         return (after for one, after in pairwise(modules) if one == PYTHON_MODULE != after)
 
-    def _folded(self, numbers: list[int]) -> list[int]:
+    def _folded(self, stack: SampledStack) -> list[int]:
         """The frames without the interpreter's own, and what it calls of the C library, if any is of Python.
 
         Functions of extensions, and what these call, stay.
         """
+        numbers = stack.places()
         modules = [frame >> MODULE_SHIFT for frame in numbers]
-        if PYTHON_MODULE not in modules:
+        if PYTHON_MODULE not in modules or not self._fold:
             return numbers
+        # Without frame pointers what follows them finds places that are none.
+        strays = {UNKNOWN} if stack.flags & FRAME_POINTERS else set()
         kept: list[int] = []
         is_inside = False
         for number, module in zip(reversed(numbers), reversed(modules), strict=True):
@@ -124,14 +128,16 @@ class NamedStacks:
             is_own = module in self._interpreters or (
                 is_inside and os.path.basename(path).startswith(_HELPERS)
             )
-            if not self._fold or module == PYTHON_MODULE or not is_own:
+            if module in strays:
+                continue
+            if not is_own:
                 kept.append(number)
             is_inside = module == PYTHON_MODULE or is_own
         return kept[::-1]
 
     def trace(self, stack: SampledStack) -> tuple[Trace, bool]:
         """The frames of a stack without what runs around `main`, and whether it is whole."""
-        numbers = self._folded(stack.places())
+        numbers = self._folded(stack)
         kept = numbers
         while len(kept) > 1 and _is_start(self._frames[kept[-1]][-1]):
             kept = kept[:-1]

@@ -25,9 +25,10 @@ WHOLE, CUT, FRAME_POINTERS = 1, 2, 4
 """Flags of stacks: it ends with the outermost function; the copy of the stack ended before; it was found by
 frame pointers, and whether it is whole only the name of its last function tells."""
 _DEFINITIONS, _SAMPLES, _WAITS = 1, 2, 3
-_MODULE, _STACK, _NAME, _EXEC, _FORK, _EXIT, _FUNCTION = range(1, 8)
+_MODULE, _STACK, _NAME, _EXEC, _FORK, _EXIT, _FUNCTION, _REFUSED = range(1, 9)
 _BLOCK: Final = struct.Struct("=II")
 _OF_MODULE: Final = struct.Struct("=IIII24s")
+_OF_REFUSED: Final = struct.Struct("=IIII")
 _OF_STACK: Final = struct.Struct("=IIQ")
 _OF_TASK: Final = struct.Struct("=IIQIIII16s")
 _SAMPLE: Final = np.dtype([("time", "u8"), ("pid", "u4"), ("tid", "u4"), ("stack", "u4"), ("weight", "u4")])
@@ -92,6 +93,7 @@ class SampleRecording:
     :ivar amounts: by stack and name of the thread;
         :ivar waits: the same of threads that had no processor, in real time.
     :ivar processes: numbers of those seen. :ivar functions: names and files of functions of Python.
+    :ivar refused: paths of interpreters of Python that could not be read, and why (`native/record.h`).
     """
 
     start: int = 0
@@ -118,6 +120,7 @@ class SampleRecording:
     amounts: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     waits: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     processes: set[int] = field(default_factory=set)
+    refused: dict[str, int] = field(default_factory=dict)
     functions: list[tuple[str, str]] = field(default_factory=lambda: [("", "")])
 
     @property
@@ -192,6 +195,9 @@ class _Reader:
         elif kind == _FUNCTION:
             name, source, *_ = [*data[8:].decode("utf-8", "replace").split("\0"), ""]
             self.recording.functions.append((name, source))
+        elif kind == _REFUSED and len(data) > _OF_REFUSED.size:
+            path = data[_OF_REFUSED.size :].partition(b"\0")[0].decode("utf-8", "replace")
+            self.recording.refused[path] = _OF_REFUSED.unpack_from(data)[2]
         elif kind >= _NAME and len(data) >= _OF_TASK.size:
             _, _, time, pid, tid, parent, _, name = _OF_TASK.unpack_from(data)
             self.recording.processes.add(pid)

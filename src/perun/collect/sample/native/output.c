@@ -116,6 +116,13 @@ uint32_t output_function(const char *name, const char *source) {
     return ++functions;
 }
 
+void output_refusal(enum record_refusal why, const char *path) {
+    struct record_refused *record = define(sizeof(*record) + strlen(path) + 1);
+    record->kind = RECORD_REFUSAL;
+    record->why = why;
+    memcpy(record->path, path, strlen(path) + 1);
+}
+
 static uint64_t hash_of(const uint64_t *frames, size_t count, uint64_t flags) {
     uint64_t hash = 0x9e3779b97f4a7c15u ^ flags ^ (uint64_t)count << 32;
     for (size_t i = 0; i < count; i++) {

@@ -22,7 +22,7 @@
 #include "output.h"
 
 enum { PAGE = 4096, PAGES = 128, BUCKETS = 1 << 10, CODES = 1 << 12, THREADS = 64, MAX_PYTHON = 1024 };
-enum { MAX_TEXT = 2048, MAX_LINES = 1 << 20, MAX_THREADS = 4096, OLDEST = 9, NEWEST = 14, NONE = UINT16_MAX };
+enum { MAX_TEXT = 2048, MAX_LINES = 1 << 20, MAX_THREADS = 4096, OLDEST = 9, NEWEST = 14, NONE = UINT16_MAX, LARGE = 1 << 20 };
 
 struct layout {
     uint32_t interpreters, next, threads;               /* of the runtime, and of an interpreter */
@@ -54,7 +54,7 @@ struct python_code {
 
 /* What a file with an interpreter tells by its symbols, in its own numbers. */
 struct file {
-    uint64_t device, number, runtime, version, code_type, evaluation[4];
+    uint64_t device, number, size, runtime, version, code_type, evaluation[4];
     uint64_t has_new, has_frame; /* functions that came with 3.10 and 3.9 */
     struct segment {
         uint64_t offset, address, size;
@@ -78,6 +78,12 @@ struct process {
     struct process *next;
 };
 
+/* Interpreters whose functions are not read, each once. */
+static struct refusal {
+    enum record_refusal why;
+    char path[PATH_MAX];
+} refusals[8];
+static size_t refusal_count, refusals_told;
 static struct process *processes[BUCKETS], *forgotten;
 static struct file *files;
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
@@ -87,8 +93,27 @@ static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 struct memory {
     pid_t pid;
     uint64_t pages[PAGES];
-    uint8_t data[PAGES][PAGE];
+    uint8_t is_used[PAGES], data[PAGES][PAGE];
 };
+
+/* Begin anew, with the pages that the last stack of the process had: one call for all is cheaper. */
+static void start_memory(struct memory *memory, pid_t pid) {
+    struct iovec here[PAGES], there[PAGES];
+    size_t count = 0, slots[PAGES];
+    for (size_t i = 0; i < PAGES; i++) {
+        if (memory->pages[i] && memory->is_used[i] && memory->pid == pid) {
+            here[count] = (struct iovec){memory->data[i], PAGE};
+            there[count] = (struct iovec){(void *)memory->pages[i], PAGE};
+            slots[count++] = i;
+        } else
+            memory->pages[i] = 0;
+        memory->is_used[i] = 0;
+    }
+    memory->pid = pid;
+    ssize_t got = count ? process_vm_readv(pid, here, count, there, count, 0) : 0;
+    for (size_t i = got > 0 ? (size_t)got / PAGE : 0; i < count; i++)
+        memory->pages[slots[i]] = 0;
+}
 
 static int get(struct memory *memory, uint64_t address, void *into, size_t size) {
     while (size) {
@@ -101,6 +126,7 @@ static int get(struct memory *memory, uint64_t address, void *into, size_t size)
                 return 0;
             memory->pages[slot] = page;
         }
+        memory->is_used[slot] = 1;
         memcpy(into, memory->data[slot] + at, part);
         into = (uint8_t *)into + part;
         address += part;
@@ -114,10 +140,13 @@ static uint64_t word_at(struct memory *memory, uint64_t address) {
     return get(memory, address, &word, sizeof(word)) ? word : 0;
 }
 
-static int is_still(pid_t pid, uint64_t address, const void *before, size_t size) {
-    uint8_t now[64];
-    struct iovec here = {now, size}, there = {(void *)address, size};
-    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size && !memcmp(now, before, size);
+/* Whether words are now what they were. */
+static int are_still(const struct memory *memory, const uint64_t *addresses, const uint64_t *before, size_t count) {
+    uint64_t now[4];
+    struct iovec here = {now, count * 8}, there[4];
+    for (size_t i = 0; i < count; i++)
+        there[i] = (struct iovec){(void *)addresses[i], 8};
+    return process_vm_readv(memory->pid, &here, 1, there, count, 0) == (ssize_t)count * 8 && !memcmp(now, before, count * 8);
 }
 
 /* Interpreters. */
@@ -185,6 +214,7 @@ static const struct file *file_of(const char *path) {
         if (!file && data != MAP_FAILED && (file = calloc(1, sizeof(*file)))) {
             file->device = about.st_dev;
             file->number = about.st_ino;
+            file->size = (uint64_t)about.st_size;
             read_symbols(file, data, (size_t)about.st_size);
             file->next = files;
             files = file;
@@ -195,6 +225,17 @@ static const struct file *file_of(const char *path) {
     if (opened >= 0)
         close(opened);
     return file;
+}
+
+static int refuse(const char *path, enum record_refusal why) {
+    for (size_t i = 0; i < refusal_count; i++)
+        if (!strcmp(refusals[i].path, path))
+            return 0;
+    if (refusal_count < sizeof(refusals) / sizeof(*refusals)) {
+        refusals[refusal_count].why = why;
+        snprintf(refusals[refusal_count++].path, PATH_MAX, "%s", path);
+    }
+    return 0;
 }
 
 /* From 3.13 on the runtime begins with the offsets, as words. */
@@ -214,17 +255,23 @@ static int told_layout(struct process *process, const uint64_t *words) {
     return 1;
 }
 
+/* Whether a file has a name that begins so; with "" that of an interpreter or its library. */
+static int is_named(const char *path, const char *begin) {
+    const char *name = strrchr(path, '/') + 1;
+    return *begin ? !strncmp(name, begin, strlen(begin)) : is_named(path, "python") || is_named(path, "libpython");
+}
+
 /* Take the interpreter in a mapping of a file; false where there is none that can be read. */
 static int take_interpreter(struct process *process, struct memory *memory, const char *path, uint64_t start, uint64_t offset) {
     const struct file *file = file_of(path);
     uint64_t words[128], version = 0, bias = 0;
     if (!file || !file->runtime || !file->evaluation[0] || !file->code_type)
-        return 0;
+        return file && file->size > LARGE && is_named(path, "") ? refuse(path, REFUSED_SYMBOLS) : 0;
     for (size_t i = 0; i < file->segment_count; i++)
         if (offset + PAGE > file->segments[i].offset && offset < file->segments[i].offset + file->segments[i].size)
             bias = start - offset - (file->segments[i].address - file->segments[i].offset);
-    if (file->version && !get(memory, file->version + bias, &version, sizeof(version)))
-        return 0;
+    if (!get(memory, file->version ? file->version + bias : file->runtime + bias, &version, sizeof(version)))
+        return errno == EPERM ? refuse(path, REFUSED_RIGHTS) : 0;
     process->minor = file->version ? (int)(version >> 16 & 0xff) : file->has_new ? 10 : file->has_frame ? 9 : 0;
     process->runtime = file->runtime + bias;
     process->code_type = file->code_type + bias;
@@ -234,7 +281,7 @@ static int take_interpreter(struct process *process, struct memory *memory, cons
         process->layout = layouts[process->minor - OLDEST];
     else if (process->minor < OLDEST || process->minor > NEWEST || !get(memory, process->runtime, words, sizeof(words)) ||
              !told_layout(process, words))
-        return process->minor = 0;
+        return process->minor = refuse(path, REFUSED_VERSION);
     return 1;
 }
 
@@ -249,9 +296,9 @@ static void find_interpreter(struct process *process, struct memory *memory) {
         if (sscanf(line, "%llx-%*x %7s %llx %*s %*s %4095[^\n]", &start, rights, &offset, path) != 4 || rights[2] != 'x' ||
             path[0] != '/')
             continue;
-        const char *name = strrchr(path, '/') + 1;
-        if ((is_first || !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9)) &&
-            take_interpreter(process, memory, path, start, offset))
+        if (is_named(path, "pypy") || is_named(path, "libpypy"))
+            refuse(path, REFUSED_OTHER);
+        if ((is_first || is_named(path, "")) && take_interpreter(process, memory, path, start, offset))
             break;
         is_first = 0;
     }
@@ -434,26 +481,21 @@ static uint64_t thread_of(struct process *process, struct memory *memory, uint32
     return nearest ? nearest : count == 1 && tid == process->pid ? only : 0;
 }
 
-static uint64_t current_frame(const struct layout *layout, uint64_t (*read)(struct memory *, uint64_t), struct memory *memory,
-                              uint64_t thread) {
-    uint64_t found = read(memory, thread + layout->current);
-    return layout->inner == NONE || !found ? found : read(memory, found + layout->inner);
-}
-
-static uint64_t word_now(struct memory *memory, uint64_t address) {
-    uint64_t word = 0;
-    struct iovec here = {&word, sizeof(word)}, there = {(void *)address, sizeof(word)};
-    return process_vm_readv(memory->pid, &here, 1, &there, 1, 0) == sizeof(word) ? word : UINT64_MAX;
-}
-
 static enum python_status read_frames(struct process *process, struct memory *memory, uint32_t tid, uint64_t stack,
                                       struct python_stack *found) {
     const struct layout *layout = &process->layout;
-    uint64_t thread = thread_of(process, memory, tid, stack), frame = thread ? current_frame(layout, word_at, memory, thread) : 0;
-    uint64_t first = frame, instruction = 0;
+    uint64_t thread = thread_of(process, memory, tid, stack), places[3] = {thread + layout->current}, words[3];
+    uint64_t frame = words[0] = thread ? word_at(memory, places[0]) : 0;
+    size_t count = 1;
+    if (frame && layout->inner != NONE) {
+        places[count] = frame + layout->inner;
+        frame = words[count] = word_at(memory, places[count]);
+        count++;
+    }
     if (!frame)
         return PYTHON_BARE;
-    instruction = word_at(memory, frame + layout->instruction);
+    places[count] = frame + layout->instruction;
+    words[count] = word_at(memory, places[count]);
     for (unsigned steps = 0; frame && found->count < MAX_PYTHON; frame = word_at(memory, frame + layout->previous)) {
         struct python_frame *one = &found->frames[found->count];
         uint64_t place = word_at(memory, frame + layout->instruction);
@@ -479,8 +521,7 @@ static enum python_status read_frames(struct process *process, struct memory *me
             return PYTHON_CHANGED;
         found->count++;
     }
-    if (frame || current_frame(layout, word_now, memory, thread) != first ||
-        !is_still(memory->pid, first + layout->instruction, &instruction, process->minor < 11 ? 4 : 8))
+    if (frame || !are_still(memory, places, words, count + 1))
         return PYTHON_CHANGED;
     if (found->count)
         found->frames[found->count - 1].is_last = 1;
@@ -506,8 +547,7 @@ struct python_stack *python_read(uint32_t pid, uint32_t tid, uint64_t stack) {
     struct python_stack *copy;
     if (!found && !(found = malloc(sizeof(*found) + MAX_PYTHON * sizeof(*found->frames))))
         return NULL;
-    memory.pid = (pid_t)pid;
-    memset(memory.pages, 0, sizeof(memory.pages));
+    start_memory(&memory, (pid_t)pid);
     found->tid = tid;
     found->count = 0;
     found->status = PYTHON_NONE;
@@ -540,6 +580,13 @@ int python_knows(uint32_t pid) {
     int found = process && process->minor;
     pthread_mutex_unlock(&table);
     return found;
+}
+
+void python_tell(void) {
+    pthread_mutex_lock(&table);
+    for (; refusals_told < refusal_count; refusals_told++)
+        output_refusal(refusals[refusals_told].why, refusals[refusals_told].path);
+    pthread_mutex_unlock(&table);
 }
 
 void python_forget(uint32_t pid, uint64_t time) {

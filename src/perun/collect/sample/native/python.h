@@ -30,6 +30,8 @@ struct python_stack {
 struct python_stack *python_read(uint32_t pid, uint32_t tid, uint64_t stack);
 /* Whether a process has an interpreter that can be read. */
 int python_knows(uint32_t pid);
+/* Write down which interpreters are not read. */
+void python_tell(void);
 /* What is known of a process holds no longer: it has ended, or runs another program. */
 void python_forget(uint32_t pid, uint64_t time);
 /* Throw away what was forgotten before a time: nobody has stacks from before. */

@@ -40,7 +40,7 @@ struct record_block {
 };
 
 /* Definitions; modules have the numbers 3, 4, ... in their order, stacks 1, 2, ... Each has a size of a multiple of 8. */
-enum { RECORD_MODULE = 1, RECORD_STACK, RECORD_NAME, RECORD_EXEC, RECORD_FORK, RECORD_EXIT, RECORD_FUNCTION };
+enum { RECORD_MODULE = 1, RECORD_STACK, RECORD_NAME, RECORD_EXEC, RECORD_FORK, RECORD_EXIT, RECORD_FUNCTION, RECORD_REFUSAL };
 
 struct record_module {
     uint32_t kind, size;
@@ -53,6 +53,14 @@ struct record_module {
 struct record_function { /* of Python; they have the numbers 1, 2, ... in their order */
     uint32_t kind, size;
     char names[]; /* the function and its file, each with a zero */
+};
+
+/* An interpreter of Python that is not read: it is not CPython 3.9 to 3.14, has not the symbols, or may not be read. */
+enum record_refusal { REFUSED_OTHER = 1, REFUSED_VERSION, REFUSED_SYMBOLS, REFUSED_RIGHTS };
+
+struct record_refused {
+    uint32_t kind, size, why, padding;
+    char path[]; /* ends with a zero */
 };
 
 /* A frame is the number of a module in the upper 16 bits and the place in the file, or the address in code of a process, in

@@ -215,7 +215,10 @@ struct chain {
     size_t count;
     uint64_t flags;
     const struct python_stack *python;
+    const struct module *interpreter;
     uint32_t python_at;            /* the first frame of Python that is not there yet */
+    uint32_t top;                  /* of those that a native frame evaluates; they go to `place` */
+    size_t place;                  /* 0 for none: an outer native frame may be it as well */
     int evaluations, is_different; /* native frames that evaluate those of Python; and whether they do not fit these */
 };
 
@@ -231,7 +234,8 @@ static void add(struct chain *chain, uint64_t frame) {
 }
 
 /* Frames of Python. The native code that evaluates frames has the address of the innermost of them, and in this the place in
- * its bytecode, in registers or in its part of the stack: so what was read is what ran when the sample was taken. */
+ * its bytecode, in registers or in its part of the stack: so what was read is what ran when the sample was taken. What it calls
+ * keeps both, so that it is the outermost of the native frames that have them: by its name it is not always known. */
 
 static int is_evaluation(const struct python_stack *python, uint64_t address) {
     return address - python->evaluation[0] < python->evaluation[1] - python->evaluation[0] ||
@@ -259,26 +263,38 @@ static uint32_t after_group(const struct python_stack *python, uint32_t at) {
     return at + 1;
 }
 
-static void add_python(struct chain *chain, uint32_t until) {
-    for (; chain->python_at < until && chain->python_at < chain->python->count; chain->python_at++)
-        add(chain, python_place(&chain->python->frames[chain->python_at]));
+/* Put the frames of Python down to one before a native frame. */
+static void add_python(struct chain *chain, size_t place, uint32_t until) {
+    const struct python_frame *frames = chain->python->frames + chain->python_at;
+    size_t count = until - chain->python_at;
+    count = chain->count + count < MAX_FRAMES ? count : MAX_FRAMES - chain->count;
+    memmove(chain->frames + place + count, chain->frames + place, (chain->count - place) * sizeof(*chain->frames));
+    for (size_t i = 0; i < count; i++)
+        chain->frames[place + i] = python_place(&frames[i]);
+    chain->count += count;
+    chain->python_at = until;
+    chain->place = 0;
 }
 
-/* Native code evaluates frames: those come before it. Its innermost call may just begin, or have ended. */
-static void enter_python(struct chain *chain, const uint64_t *registers, const struct stack_copy *stack, uint64_t end) {
-    uint64_t native = chain->frames[chain->count - 1];
-    uint32_t at = chain->python_at;
-    if (chain->count == MAX_FRAMES)
-        return;
-    while (stack && at < chain->python->count && !is_evaluated(&chain->python->frames[at], registers, stack, end))
-        at = after_group(chain->python, at);
-    if (at < chain->python->count) {
-        chain->count--;
-        add_python(chain, after_group(chain->python, at));
-        add(chain, native);
-    } else if (chain->evaluations)
+/* A native frame of the interpreter, the last one in the chain. Its innermost evaluation may just begin, or have ended, so that
+ * it has no frame of Python, or another has two groups. */
+static void enter_python(struct chain *chain, const uint64_t *registers, const struct stack_copy *stack, uint64_t end,
+                         int is_evaluation) {
+    const struct python_stack *python = chain->python;
+    int is_same = chain->place && is_evaluated(&python->frames[chain->top], registers, stack, end);
+    if (chain->place && !is_same)
+        add_python(chain, chain->place - 1, after_group(python, chain->top));
+    uint32_t at = is_same ? chain->top : chain->python_at, tries = 0;
+    while (!is_same && stack && at < python->count && !is_evaluated(&python->frames[at], registers, stack, end))
+        at = ++tries < 2 ? after_group(python, at) : python->count;
+    if (at < python->count) {
+        chain->top = at;
+        chain->place = chain->count;
+    } else if (is_evaluation && chain->evaluations)
         chain->is_different = 1;
-    chain->evaluations++;
+    if (chain->place && is_evaluation)
+        add_python(chain, chain->place - 1, after_group(python, chain->top));
+    chain->evaluations += is_evaluation;
 }
 
 /* The rest of a stack as the kernel followed frame pointers, from behind an address on. */
@@ -320,7 +336,7 @@ static void unwind(struct chain *chain, uint32_t pid, uint64_t *registers, const
         }
         add(chain, frame_at(mapping, address));
         uint64_t before[REGISTERS];
-        int is_entered = chain->python && is_evaluation(chain->python, address);
+        int is_entered = chain->python && mapping && mapping->module == chain->interpreter;
         if (is_entered)
             memcpy(before, registers, sizeof(before));
         if (image)
@@ -347,7 +363,7 @@ static void unwind(struct chain *chain, uint32_t pid, uint64_t *registers, const
             step = STEP_CALLER;
         }
         if (is_entered && step == STEP_CALLER)
-            enter_python(chain, before, stack, registers[REGISTER_SP]);
+            enter_python(chain, before, stack, registers[REGISTER_SP], is_evaluation(chain->python, address));
         if (step == STEP_OUTMOST)
             chain->flags |= STACK_WHOLE;
         if (step == STEP_CUT && !add_rest(chain, pid, addresses, count, registers[REGISTER_IP]))
@@ -366,11 +382,14 @@ static void take_registers(const uint64_t *given, uint64_t *registers) {
         registers[i] = given[order[i]];
 }
 
-static void start_chain(struct chain *chain, const struct python_stack *python) {
+static void start_chain(struct chain *chain, const struct python_stack *python, uint32_t pid) {
     chain->count = 0;
     chain->flags = 0;
     chain->python = python && python->status != PYTHON_CHANGED ? python : NULL;
+    const struct mapping *code = chain->python ? space_find(pid, python->evaluation[0]) : NULL;
+    chain->interpreter = code ? code->module : NULL;
     chain->python_at = 0;
+    chain->place = 0;
     chain->evaluations = chain->is_different = 0;
 }
 
@@ -380,11 +399,13 @@ static int end_chain(struct chain *chain) {
     const struct python_stack *python = chain->python;
     if (!python)
         return 1;
+    if (chain->place)
+        add_python(chain, chain->place - 1, after_group(python, chain->top));
     int is_cut = chain->flags & STACK_CUT || !(chain->flags & STACK_WHOLE);
     if (chain->is_different || (chain->python_at < python->count && !is_cut) || (!python->count && chain->evaluations))
         return 0;
     if (chain->python_at < python->count) {
-        add_python(chain, python->count);
+        add_python(chain, chain->count, python->count);
         chain->flags = STACK_WHOLE;
     }
     return 1;
@@ -421,7 +442,7 @@ static struct python_stack *take_python(struct ring *ring, uint64_t time, uint32
 static int fill_chain(struct chain *chain, const struct python_stack *python, uint32_t pid, const uint64_t *addresses, size_t count,
                       uint64_t address, const uint64_t *rest, const uint64_t *end) {
     int is_user = 1;
-    start_chain(chain, python);
+    start_chain(chain, python, pid);
     while (count && addresses[0] >= (uint64_t)PERF_CONTEXT_MAX) {
         is_user = addresses[0] != (uint64_t)PERF_CONTEXT_KERNEL;
         addresses++, count--;
@@ -442,7 +463,7 @@ static int fill_chain(struct chain *chain, const struct python_stack *python, ui
             uint64_t at = count ? addresses[i] - (i ? 1 : 0) : address;
             add(chain, frame_at(space_find(pid, at), at));
             if (chain->python && is_evaluation(chain->python, at))
-                enter_python(chain, NULL, NULL, 0);
+                enter_python(chain, NULL, NULL, 0, 1);
         }
         chain->flags = STACK_FRAME_POINTERS;
     }
@@ -505,7 +526,7 @@ static void take_wait(uint32_t pid, uint32_t tid) {
     struct python_stack *python = is_python ? python_read(pid, tid, stack.start) : NULL;
     memcpy(kept, registers, sizeof(kept));
     for (const struct python_stack *one = python;; one = NULL) {
-        start_chain(&chain, one);
+        start_chain(&chain, one, pid);
         memcpy(registers, kept, sizeof(kept));
         unwind(&chain, pid, registers, &stack, NULL, 0);
         if (end_chain(&chain))
@@ -794,6 +815,7 @@ static void watch(int signals, uint64_t end) {
             is_over = 1;
         drain(is_over ? UINT64_MAX : time - settled);
         python_free(time - settled);
+        python_tell();
         if (is_waits && !is_over)
             look(time);
         if (time - redrawn >= REDRAWN) {
