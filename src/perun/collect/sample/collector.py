@@ -34,6 +34,7 @@ SAMPLER: Final = Path(__file__).with_name("perun_sample")
 WAITING: Final = "waiting"
 """Subtype of what threads waited, in real time."""
 STACKS: Final = ("auto", "copies", "frame-pointers")
+PYTHON_CHOICES: Final = ("functions", "all", "off")
 COPIED: Final = 16384
 """Bytes of each copy of a stack."""
 _EVENTS: Final = ("task-clock", "cycles")
@@ -45,6 +46,14 @@ _WHAT: Final = "the sampler"
 _PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
 _BROKEN: Final = 0.05
 """The share of stacks that do not reach the outermost function from which on the user is told."""
+_WITHOUT: Final = 0.01
+"""The share of samples of Python without its functions above which the user is told."""
+_REFUSED: Final = {
+    1: "it is not CPython",
+    2: "it is not CPython 3.9 to 3.14",
+    3: "it has no symbols",
+    4: "the system does not allow to read its memory (kernel.yama.ptrace_scope)",
+}
 _SHORT: Final = 0.9
 """The share of the CPU time that samples stand for, below which the user is told."""
 
@@ -75,6 +84,12 @@ class SampleParams:
     )
     kernel: bool = param(
         False, help="Also sample what the kernel does for the program, which the system must allow."
+    )
+    python: str = param(
+        "functions",
+        choices=PYTHON_CHOICES,
+        help="What to show of Python programs: their functions, all (with the C functions of the interpreter "
+        "between them), or off (these C functions alone).",
     )
     wall: bool = param(
         False,
@@ -159,7 +174,7 @@ class SampleCollector:
             find_tool(run.environ), ctx.cache / "symbols" if ctx.cache else None, find_second(run.environ)
         )
         debuginfod = Debuginfod(run.environ, ctx.cache / "debuginfod" if ctx.cache else None)
-        named = NamedStacks(recording, run.cwd, symboliser, debuginfod)
+        named = NamedStacks(recording, run.cwd, symboliser, debuginfod, fold=params.python != "all")
         sums = Sums(recording, named, kernel=params.kernel)
         early = early_end(sample, params.timeout)
         notes = (
@@ -183,7 +198,8 @@ def words_of(params: SampleParams, file: Path) -> list[str]:
     """The words that start the sampler, before those of the command."""
     copies = params.stacks == "copies" or (params.stacks == "auto" and os.uname().machine == "x86_64")
     numbers = [params.frequency, COPIED if copies else 0, params.event, int(params.kernel)]
-    return [str(SAMPLER), str(file), *map(str, [*numbers, params.pid, params.seconds, int(params.wall)])]
+    looks = [params.pid, params.seconds, int(params.wall), int(params.python != "off")]
+    return [str(SAMPLER), str(file), *map(str, [*numbers, *looks])]
 
 
 def refusal(params: SampleParams | None = None) -> tuple[str, str]:
@@ -347,6 +363,10 @@ def _facts(recording: SampleRecording, sums: Sums, notes: list[str]) -> dict[str
         "stacks": "copies" if recording.stack_bytes else "frame-pointers",
         "period": round(recording.period / _SECOND, 9),
         **{name: round(value / _SECOND, 6) for name, value in seconds.items()},
+        "python-samples": recording.python,
+        "python-changed": recording.changed,
+        "python-late": recording.late,
+        "python-bare": recording.bare,
         "processes": len(recording.processes),
         "notes": notes,
     }
@@ -385,6 +405,15 @@ def notes_of(recording: SampleRecording, sums: Sums, named: NamedStacks, *, kern
         )
     if system > _SHORT * told / 4:
         yield f"{system:.2f} s in the kernel were not sampled; --kernel does"
+    read_not = recording.changed + recording.late + recording.bare
+    if read_not > _WITHOUT * (read_not + recording.python):
+        yield (
+            f"{read_not} of {read_not + recording.python} samples of Python have no functions of it: "
+            f"{recording.changed} changed before they were read, {recording.late} could not be read in time, "
+            f"and {recording.bare} threads ran none, as at start and end"
+        )
+    for path, reason in recording.refused.items():
+        yield f"the functions of {os.path.basename(path)} are not told: {_REFUSED.get(reason, 'unknown')}"
     if named.replaced:
         names = ", ".join(sorted(named.replaced))
         yield f"functions of files that were replaced while they ran have no names: {names}"

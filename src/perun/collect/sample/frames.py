@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.collect.sample.records import (
     FRAME_POINTERS,
     KERNEL,
+    MODULE_SHIFT,
+    PYTHON_MODULE,
+    UNKNOWN,
     WHOLE,
     SampledModule,
     SampledStack,
@@ -51,6 +55,8 @@ _STARTS: Final = frozenset(
 )
 """What runs around the outermost function of a program or thread."""
 _C_LIBRARY: Final = ("libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "ld-2")
+_HELPERS: Final = (*_C_LIBRARY, "libm.so", "libm-", "[vdso]")
+"""Libraries whose functions count for the interpreter that calls them."""
 
 
 class SampledFrame(NamedTuple):
@@ -70,6 +76,7 @@ class NamedStacks:
     """The traces of the stacks of a recording.
 
     :param folder: where the program ran: sources below it are named relative to it.
+    :param fold: whether to leave out the interpreter's own functions in stacks with functions of Python.
     :ivar replaced: paths of files that are no longer what ran. :ivar nameless: of binaries without names.
     """
 
@@ -79,6 +86,8 @@ class NamedStacks:
         folder: Path,
         symboliser: Symboliser,
         debuginfod: Debuginfod | None = None,
+        *,
+        fold: bool = True,
     ) -> None:
         self.replaced: set[str] = set()
         self.nameless: set[str] = set()
@@ -88,11 +97,47 @@ class NamedStacks:
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._frames: dict[int, Trace] = {}
         stacks = {stack for stack, _ in (*recording.amounts, *recording.waits)}
-        self._learn({frame for stack in stacks for frame in stack.places()})
+        self._interpreters = {
+            number
+            for number, module in enumerate(recording.modules)
+            if os.path.basename(module.path).startswith("python")
+        } | {module for stack in stacks for module in self._after_python(stack)}
+        self._fold = fold
+        self._learn({frame for stack in stacks for frame in self._folded(stack)})
+
+    def _after_python(self, stack: SampledStack) -> Iterator[int]:
+        """The modules whose code evaluates functions of Python."""
+        modules = [frame >> MODULE_SHIFT for frame in stack.places()]
+        return (after for one, after in pairwise(modules) if one == PYTHON_MODULE != after)
+
+    def _folded(self, stack: SampledStack) -> list[int]:
+        """The frames without the interpreter's own, and what it calls of the C library, if any is of Python.
+
+        Functions of extensions, and what these call, stay.
+        """
+        numbers = stack.places()
+        modules = [frame >> MODULE_SHIFT for frame in numbers]
+        if PYTHON_MODULE not in modules or not self._fold:
+            return numbers
+        # Without frame pointers what follows them finds places that are none.
+        strays = {UNKNOWN} if stack.flags & FRAME_POINTERS else set()
+        kept: list[int] = []
+        is_inside = False
+        for number, module in zip(reversed(numbers), reversed(modules), strict=True):
+            path = self._recording.modules[module].path if module < len(self._recording.modules) else ""
+            is_own = module in self._interpreters or (
+                is_inside and os.path.basename(path).startswith(_HELPERS)
+            )
+            if module in strays:
+                continue
+            if not is_own:
+                kept.append(number)
+            is_inside = module == PYTHON_MODULE or is_own
+        return kept[::-1]
 
     def trace(self, stack: SampledStack) -> tuple[Trace, bool]:
         """The frames of a stack without what runs around `main`, and whether it is whole."""
-        numbers = stack.places()
+        numbers = self._folded(stack)
         kept = numbers
         while len(kept) > 1 and _is_start(self._frames[kept[-1]][-1]):
             kept = kept[:-1]
@@ -100,8 +145,14 @@ class NamedStacks:
         by_name = bool(stack.flags & FRAME_POINTERS) and (
             len(kept) < len(numbers) or last.function in _STARTS
         )
-        frames = tuple(one for number in kept for one in self._frames[number])
-        return frames or (last,), bool(stack.flags & WHOLE) or by_name
+        is_python = any(number >> MODULE_SHIFT == PYTHON_MODULE for number in kept)
+        frames = tuple(
+            frame
+            for number in kept
+            for frame in self._frames[number]  # those that it tells itself with `-X perf` are there twice
+            if not is_python or frame.kind != PYTHON or number >> MODULE_SHIFT == PYTHON_MODULE
+        )
+        return frames or (last,), bool(stack.flags & WHOLE) or by_name or is_python
 
     def _learn(self, numbers: Iterable[int]) -> None:
         by_module: dict[int, dict[int, int]] = {}
@@ -114,7 +165,9 @@ class NamedStacks:
                 if number < len(self._recording.modules)
                 else SampledModule("")
             )
-            if number == KERNEL:
+            if number == PYTHON_MODULE:
+                self._frames |= {key: (self._of_python(place),) for key, place in places.items()}
+            elif number == KERNEL:
                 self._frames |= _of_kernel(places)
             elif module.pid or not module.path:
                 self._frames |= _of_process(module.pid, places)
@@ -141,11 +194,18 @@ class NamedStacks:
             self.nameless.add(path)
         return found
 
+    def _of_python(self, place: int) -> SampledFrame:
+        name, source, line = self._recording.function(place)
+        return SampledFrame(PYTHON, name, self._relative(source), line)
+
     def _named(self, frame: SymbolFrame, binary: str) -> SampledFrame:
-        source = frame.source
+        source = self._relative(frame.source)
+        return SampledFrame(NATIVE, frame.function or NO_SYMBOLS, source or binary, frame.line)
+
+    def _relative(self, source: str) -> str:
         for folder in self._folders:
             source = source.removeprefix(folder)
-        return SampledFrame(NATIVE, frame.function or NO_SYMBOLS, source or binary, frame.line)
+        return source
 
 
 def _is_start(frame: SampledFrame) -> bool:

@@ -18,21 +18,23 @@ from numpy.typing import NDArray
 
 from perun.collect._common.recordings import HeaderLayout, RecordedFile
 
-LAYOUT: Final = HeaderLayout(b"PERUNSMP", 1, struct.Struct("=8sII11QiIQ"))
-UNKNOWN, KERNEL = 0, 1
-"""Numbers of modules: of code that lies in none, and of the kernel."""
+LAYOUT: Final = HeaderLayout(b"PERUNSMP", 2, struct.Struct("=8sII11QiI5Q"))
+UNKNOWN, KERNEL, PYTHON_MODULE = 0, 1, 2
+"""Numbers of modules: of code that lies in none, of the kernel, and of functions of Python."""
 WHOLE, CUT, FRAME_POINTERS = 1, 2, 4
 """Flags of stacks: it ends with the outermost function; the copy of the stack ended before; it was found by
 frame pointers, and whether it is whole only the name of its last function tells."""
 _DEFINITIONS, _SAMPLES, _WAITS = 1, 2, 3
-_MODULE, _STACK, _NAME, _EXEC, _FORK, _EXIT = range(1, 7)
+_MODULE, _STACK, _NAME, _EXEC, _FORK, _EXIT, _FUNCTION, _REFUSED = range(1, 9)
 _BLOCK: Final = struct.Struct("=II")
 _OF_MODULE: Final = struct.Struct("=IIII24s")
+_OF_REFUSED: Final = struct.Struct("=IIII")
 _OF_STACK: Final = struct.Struct("=IIQ")
 _OF_TASK: Final = struct.Struct("=IIQIIII16s")
 _SAMPLE: Final = np.dtype([("time", "u8"), ("pid", "u4"), ("tid", "u4"), ("stack", "u4"), ("weight", "u4")])
 _MAX_BLOCK: Final = 1 << 20
-_SHIFT: Final = 48
+MODULE_SHIFT: Final = 48
+_LINE_BITS: Final = 22
 
 
 class SampledModule(NamedTuple):
@@ -45,7 +47,8 @@ class SampledModule(NamedTuple):
 
 
 class CodePlace(NamedTuple):
-    """A place in code: the number of a module, and the offset in its file or the address in the memory."""
+    """A place in code: the number of a module, and the offset in its file, the address in the memory, or the
+    function of Python and the line."""
 
     module: int
     offset: int
@@ -83,10 +86,14 @@ class SampleRecording:
     :ivar period: mean nanoseconds from one sample to the next. :ivar lost: samples that the kernel threw
         away; :ivar unwritten: those for which the disk had no room. :ivar cpu: nanoseconds that the processes
         had a processor; :ivar own_cpu: that the sampler used; :ivar user: and :ivar system: of the command.
+    :ivar python: samples with functions of Python; :ivar bare: those of its threads that ran none;
+        :ivar changed: those whose functions changed before they were read; :ivar late: and those where
+        nobody came to read in time.
     :ivar error: errno of what ended the recording early. :ivar modules: by number.
     :ivar amounts: by stack and name of the thread;
         :ivar waits: the same of threads that had no processor, in real time.
-    :ivar processes: numbers of those seen.
+    :ivar processes: numbers of those seen. :ivar functions: names and files of functions of Python.
+    :ivar refused: paths of interpreters of Python that could not be read, and why (`native/record.h`).
     """
 
     start: int = 0
@@ -103,12 +110,18 @@ class SampleRecording:
     status: int = 0
     error: int = 0
     throttled: int = 0
+    python: int = 0
+    bare: int = 0
+    changed: int = 0
+    late: int = 0
     modules: list[SampledModule] = field(
-        default_factory=lambda: [SampledModule(""), SampledModule("[kernel]")]
+        default_factory=lambda: [SampledModule(""), SampledModule("[kernel]"), SampledModule("[python]")]
     )
     amounts: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     waits: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     processes: set[int] = field(default_factory=set)
+    refused: dict[str, int] = field(default_factory=dict)
+    functions: list[tuple[str, str]] = field(default_factory=lambda: [("", "")])
 
     @property
     def ended(self) -> bool:
@@ -118,7 +131,13 @@ class SampleRecording:
     @staticmethod
     def place(frame: int) -> CodePlace:
         """The place that a frame stands for."""
-        return CodePlace(frame >> _SHIFT, frame & ((1 << _SHIFT) - 1))
+        return CodePlace(frame >> MODULE_SHIFT, frame & ((1 << MODULE_SHIFT) - 1))
+
+    def function(self, place: int) -> tuple[str, str, int]:
+        """The function of Python at a place, its file and the line, 0 if unknown."""
+        number = place >> _LINE_BITS
+        name, source = self.functions[number if number < len(self.functions) else 0]
+        return name, source, place & ((1 << _LINE_BITS) - 1)
 
 
 def read(path: Path) -> SampleRecording:
@@ -173,6 +192,12 @@ class _Reader:
             _, _, pid, size, identity = _OF_MODULE.unpack_from(data)
             path = data[_OF_MODULE.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
             self.recording.modules.append(SampledModule(path, identity[:size].hex(), pid))
+        elif kind == _FUNCTION:
+            name, source, *_ = [*data[8:].decode("utf-8", "replace").split("\0"), ""]
+            self.recording.functions.append((name, source))
+        elif kind == _REFUSED and len(data) > _OF_REFUSED.size:
+            path = data[_OF_REFUSED.size :].partition(b"\0")[0].decode("utf-8", "replace")
+            self.recording.refused[path] = _OF_REFUSED.unpack_from(data)[2]
         elif kind >= _NAME and len(data) >= _OF_TASK.size:
             _, _, time, pid, tid, parent, _, name = _OF_TASK.unpack_from(data)
             self.recording.processes.add(pid)

@@ -17,12 +17,17 @@ static uint8_t definitions[BUFFER];
 static size_t used;
 static struct record_sample samples[SAMPLES], waits[SAMPLES];
 static size_t pending, waiting;
-static uint32_t modules = MODULE_KERNEL, stacks;
+static uint32_t modules = MODULE_PYTHON, stacks, functions;
 static struct known {
     uint64_t hash;
     uint32_t number;
 } known[KNOWN];
 static size_t entries;
+static struct function {
+    uint32_t number;
+    struct function *next;
+    char names[];
+} *known_functions[1 << 12];
 
 int output_open(const char *path) {
     file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -89,6 +94,33 @@ uint32_t output_module(uint32_t pid, const uint8_t *id, uint32_t id_size, const 
     memcpy(module->id, id, module->id_size);
     memcpy(module->path, path, strlen(path) + 1);
     return ++modules;
+}
+
+uint32_t output_function(const char *name, const char *source) {
+    size_t first = strlen(name) + 1, size = first + strlen(source) + 1;
+    uint32_t hash = 0;
+    for (const char *text = name; *text; text++)
+        hash = hash * 31 + (uint8_t)*text;
+    struct function **place = &known_functions[hash % (1 << 12)];
+    for (; *place; place = &(*place)->next)
+        if (!strcmp((*place)->names, name) && !strcmp((*place)->names + first, source))
+            return (*place)->number;
+    struct record_function *record = define(sizeof(*record) + size);
+    record->kind = RECORD_FUNCTION;
+    memcpy(record->names, name, first);
+    memcpy(record->names + first, source, size - first);
+    if ((*place = calloc(1, sizeof(**place) + size))) {
+        (*place)->number = functions + 1;
+        memcpy((*place)->names, record->names, size);
+    }
+    return ++functions;
+}
+
+void output_refusal(enum record_refusal why, const char *path) {
+    struct record_refused *record = define(sizeof(*record) + strlen(path) + 1);
+    record->kind = RECORD_REFUSAL;
+    record->why = why;
+    memcpy(record->path, path, strlen(path) + 1);
 }
 
 static uint64_t hash_of(const uint64_t *frames, size_t count, uint64_t flags) {

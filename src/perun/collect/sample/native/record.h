@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define RECORD_MAGIC "PERUNSMP"
-enum { RECORD_BYTE_ORDER = 0x01020304, RECORD_VERSION = 1 };
+enum { RECORD_BYTE_ORDER = 0x01020304, RECORD_VERSION = 2 };
 
 struct record_header {
     char magic[8];
@@ -26,6 +26,10 @@ struct record_header {
     int32_t status;            /* of the command, as wait4 tells it */
     uint32_t error;            /* errno of what ended the recording early; 0 for none */
     uint64_t throttled;        /* how often the kernel held samples back */
+    uint64_t python;           /* samples with functions of Python, */
+    uint64_t bare;             /* those of threads of Python that ran none, */
+    uint64_t changed;          /* those whose functions changed before they were read, */
+    uint64_t late;             /* and those of Python where nobody came to read in time */
 };
 
 /* Waits are samples, too: of threads that had no processor, and their weight is real time. */
@@ -35,8 +39,8 @@ struct record_block {
     uint32_t kind, size; /* bytes that follow, a multiple of 8 */
 };
 
-/* Definitions; modules and stacks have the numbers 1, 2, ... in their order. Each has a size of a multiple of 8. */
-enum { RECORD_MODULE = 1, RECORD_STACK, RECORD_NAME, RECORD_EXEC, RECORD_FORK, RECORD_EXIT };
+/* Definitions; modules have the numbers 3, 4, ... in their order, stacks 1, 2, ... Each has a size of a multiple of 8. */
+enum { RECORD_MODULE = 1, RECORD_STACK, RECORD_NAME, RECORD_EXEC, RECORD_FORK, RECORD_EXIT, RECORD_FUNCTION, RECORD_REFUSAL };
 
 struct record_module {
     uint32_t kind, size;
@@ -46,9 +50,23 @@ struct record_module {
     char path[]; /* ends with a zero */
 };
 
+struct record_function { /* of Python; they have the numbers 1, 2, ... in their order */
+    uint32_t kind, size;
+    char names[]; /* the function and its file, each with a zero */
+};
+
+/* An interpreter of Python that is not read: it is not CPython 3.9 to 3.14, has not the symbols, or may not be read. */
+enum record_refusal { REFUSED_OTHER = 1, REFUSED_VERSION, REFUSED_SYMBOLS, REFUSED_RIGHTS };
+
+struct record_refused {
+    uint32_t kind, size, why, padding;
+    char path[]; /* ends with a zero */
+};
+
 /* A frame is the number of a module in the upper 16 bits and the place in the file, or the address in code of a process, in
- * the others. The place of a caller is that of the call. The innermost frame comes first. */
-enum { MODULE_SHIFT = 48, MODULE_UNKNOWN = 0, MODULE_KERNEL = 1, MAX_MODULES = 65535 };
+ * the others. The place of a caller is that of the call. The innermost frame comes first.
+ * That of Python has the number of its function and the line, and comes before the native one that evaluates it. */
+enum { LINE_BITS = 22, MODULE_SHIFT = 48, MODULE_UNKNOWN = 0, MODULE_KERNEL = 1, MODULE_PYTHON = 2, MAX_MODULES = 65535 };
 /* Flags of stacks: why the last frame is the outermost one of the program, or is not. */
 enum { STACK_WHOLE = 1, STACK_CUT = 2, STACK_FRAME_POINTERS = 4 };
 
