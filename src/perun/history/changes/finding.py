@@ -33,6 +33,8 @@ from perun.history.changes.history import HistoryPoints, possible
 from perun.history.changes.remembered import ChangesCache
 from perun.history.trend import rank, text_of
 from perun.measurement.difference import Rules
+from perun.measurement.estimate import Kind
+from perun.measurement.many import cancels
 from perun.measurement.series import CPU
 from perun.measurement.verdict import sum_of, untold_parts
 from perun.models import change_points
@@ -46,8 +48,6 @@ from perun.store.changes import CachedChangePoint
 
 ABSENT_FOR: Final = 3
 """Versions with profiles of its configuration that a series is missing from before it is said to be gone."""
-CANCELS: Final = 0.25
-"""The largest rest of a cost that moved, as a share of what moved."""
 _SHORT: Final = 7
 """Digits of a checksum."""
 TAKEN_BACK: Final = 0.25
@@ -153,13 +153,12 @@ def _moved(steps: Sequence[ChangePoint]) -> list[ChangePoint]:
     found = list(steps)
     for number, step in enumerate(found):
         key = step.series
-        if "exclusive" in (key.subtype, key.location.rpartition(" ")[2].strip("[]")):
+        parts = (key.subtype, key.location.rpartition(" ")[2].strip("[]"))
+        if "exclusive" in parts or key.kind is Kind.SAMPLED:
             groups[key.configuration, key.machine, key.type, key.unit].append(number)
     for numbers in groups.values():
         deltas = {number: found[number].after.value - found[number].before.value for number in numbers}
-        total = sum(abs(delta) for delta in deltas.values())
-        rest = abs(sum(deltas.values()))
-        if len(deltas) < 2 or rest > CANCELS * total / 2:
+        if not cancels(deltas.values()):
             continue
         for number in numbers:
             others = tuple(

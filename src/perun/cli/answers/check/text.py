@@ -298,7 +298,9 @@ class CheckText(VersionTree):
 
     def _tells(self, comparison: Comparison, change: PerformanceChange) -> bool:
         """Whether it is listed: what is certain or a failure, and all of what the user named or measured."""
-        asked = comparison.session is not None or comparison.baseline_version is None
+        functions = (comparison.session or {}).get("functions") or {"judged": 1}
+        asked = comparison.session is not None and functions["judged"] == 1
+        asked |= comparison.session is None and comparison.baseline_version is None
         return asked or change not in UNDECIDED or is_degradation(change, self._page.level)
 
     def _table(self, lines: list[_Line], target: ProfileInfo, prefix: str) -> None:
