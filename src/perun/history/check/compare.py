@@ -204,8 +204,10 @@ class BaselinePoints:
         if any(checksum not in self._known for checksum in version):
             self._know(version)
         read = [(checksum, *self._known[checksum]) for checksum in version]
-        known = {own: (found, under) for own, one, under in read if (found := read_of(one, name)) is not None}
-        there, ruling = list(known.values()), known.get(like)
+        known = [
+            (own, (found, under)) for own, one, under in read if (found := read_of(one, name)) is not None
+        ]
+        there, ruling = [one for _, one in known], dict(known).get(like)
         return point(there, name.kind, ruling)._replace(conditions=()) if there else None
 
     def _know(self, checksums: Iterable[str]) -> None:

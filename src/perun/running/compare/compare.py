@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import JobFailed, PerunError, Terminated
 from perun.core.wording import counted, plural
 from perun.history.check.report import AcknowledgementFilter, Comparison, MethodResult, VersionReport
+from perun.measurement import present
 from perun.measurement.comparable import drifted
 from perun.measurement.comparison import info_of
 from perun.measurement.many import LEAST_SHARE, MOVED, Plan, error_of, without_moved
 from perun.measurement.verdict import MORE_IS_BETTER, mirrored
 from perun.plugin.api import MinorVersion, Report, Run, quiet, silent
 from perun.profile import session as sessions
-from perun.profile.amounts import factor, readable
+from perun.profile.amounts import factor, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
@@ -192,6 +193,9 @@ def _about_functions(trial: Trial) -> Iterator[str]:
     """What samples could find, and of how many functions they say nothing."""
     if not trial.parts:
         return
+    whole = trial.decisions[0]
+    before, after = readable_pair(*whole.verdict.difference.values, whole.metric.unit)
+    yield f"the whole: {before} -> {after}, {present.difference(whole.verdict, whole.metric.unit)}"
     if trial.small:
         of_those = f"{counted(trial.small, 'function')} {'has' if trial.small == 1 else 'have'} less than"
         yield f"{of_those} {100 * LEAST_SHARE:g} % of the time each: no verdict"

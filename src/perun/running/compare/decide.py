@@ -159,7 +159,7 @@ def among_many(decisions: Sequence[MetricDecision], rules: Rules) -> list[Metric
     """The decisions on series of which some differ by chance, as they are many; those that may are open."""
     verdicts = corrected([one.verdict for one in decisions], rules)
     return [
-        one if verdict is one.verdict else one._replace(verdict=verdict, settled=settled(verdict, rules))
+        one if verdict is one.verdict else one._replace(verdict=verdict, settled=False)
         for one, verdict in zip(decisions, verdicts, strict=True)
     ]
 

@@ -247,7 +247,8 @@ class CheckText(VersionTree):
             return baseline
         lines = self._lines(comparison)
         refused = [result for result in comparison.results if result.reason and self._every]
-        if not (lines or refused or comparison.incomplete or comparison.environment):
+        told = "functions" in (comparison.session or {})
+        if not (lines or refused or told or comparison.incomplete or comparison.environment):
             return baseline
         say(f"{prefix}{self._configuration(comparison.target)}{self._against(comparison)}")
         prefix += "  "
