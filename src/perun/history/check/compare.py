@@ -327,7 +327,7 @@ class Comparer:
             if both.baseline is baseline and both.target is target:
                 context = context._replace(both=partial(self._lines.both, pair))
         results = [self._apply(rule, both, context) for rule in chosen]
-        kept = _without_replaced(chosen, results)
+        kept = _without_replaced(chosen, results, all_told=target.type == SAMPLED)
         applied = {result.method for result in kept if not result.reason}
         of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
         moved = (one.rule for result in kept for one in result.changes if one.type == MOVED)
@@ -397,8 +397,12 @@ def _of_all(chosen: list[CheckRule], change: DegradationInfo) -> tuple[MethodRes
     return tuple(MethodResult(rule.check.name, (change,)) for rule in chosen if not rule.instead_of)
 
 
-def _without_replaced(chosen: list[CheckRule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
+def _without_replaced(
+    chosen: list[CheckRule], results: list[MethodResult], *, all_told: bool
+) -> tuple[MethodResult, ...]:
     """The results, each place once: what a method says in place of another only where that says nothing.
+
+    :param all_told: whether the other method tells of all places that matter, where it says something.
 
     Places are the same where one location names the uid and the other, in brackets, a metric of it.
     """
@@ -406,6 +410,8 @@ def _without_replaced(chosen: list[CheckRule], results: list[MethodResult]) -> t
     kept = []
     for rule, result in zip(chosen, results, strict=True):
         other = by_name.get(rule.instead_of)
+        if other is not None and all_told and other.changes:
+            continue
         if other is not None:
             told = {change.location for change in other.changes}
             told |= {location.rpartition(" [")[0] for location in told if not location.endswith(_CALLS)}
