@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -22,6 +21,7 @@ from perun.profile.bounds import (
 )
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.uid import moved_to
 
 # The loops and functions of two profiles of bounds that belong together.
 #
@@ -73,14 +73,8 @@ def _matches(
     by_place = {(one.source, one.name): one for one in old}
     found = {(one.source, one.name): by_place[one.source, one.name] for one in new
              if (one.source, one.name) in by_place}  # fmt: skip
-    left = [one for one in old if (one.source, one.name) not in found]
-    names = {one.name: one for one in left}
-    count = Counter(one.name for one in left)
-    open_ones = [one for one in new if (one.source, one.name) not in found]
-    came = Counter(one.name for one in open_ones)
-    for one in open_ones:
-        if count[one.name] == came[one.name] == 1:
-            found[one.source, one.name] = names[one.name]
+    for place, now in moved_to(by_place, [(one.source, one.name) for one in new]).items():
+        found[now] = by_place[place]
     return found
 
 

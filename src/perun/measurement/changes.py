@@ -145,7 +145,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     plain = marks != MANY
     simple = plain[1:] & plain[:-1] & ~((marks[1:] == marks[:-1]) & (marks[1:] != 0))
     least = quantile(1 - confidence, 1e9) * (1 - 1e-6) * own
-    if kind not in (Kind.TIMED, Kind.PROCESSOR):
+    if kind not in (Kind.TIMED, Kind.PROCESSOR, Kind.SAMPLED):
         found[1:] = ~simple | ~positive | ((values[1:] != values[:-1]) & (apart >= least))
         return found
     sizes, learned = _learned(apart, track, confidence, rules)

@@ -23,8 +23,9 @@ from perun.measurement.difference import (
     of_one_measurement,
     of_ratio,
 )
-from perun.measurement.estimate import Point, measured_once, point
+from perun.measurement.estimate import Kind, Point, measured_once, point
 from perun.measurement.headline import headline, processor
+from perun.measurement.many import LEAST_SHARE, renamed, share_of, sum_of, without_moved
 from perun.measurement.series import (
     CALLS,
     CPU,
@@ -41,7 +42,7 @@ from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile import session as sessions
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.sampled import IMPORTED
+from perun.profile.sampled import IMPORTED, SAMPLED
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -134,8 +135,11 @@ def changes(
     """
     found: list[DegradationInfo] = []
     pairs: list[_Pair] = []
-    for location in sorted(old.series.keys() | new.series.keys()):
-        before, after = old.series.get(location), new.series.get(location)
+    former = renamed(*(_parts(one) for one in (old, new)))
+    for location in sorted((old.series.keys() | new.series.keys()) - set(former.values())):
+        before, after = old.series.get(former.get(location, location)), new.series.get(location)
+        if (shown := before or after) and shown.metric.kind is Kind.SAMPLED and not shown.metric.is_part:
+            continue  # the functions that it calls are told
         before, after = before or _instead(after), after or _instead(before)
         if before is None or after is None:
             found += _in_one_only(location, before, after)
@@ -143,6 +147,7 @@ def changes(
             pairs.append(_Pair(location, before, after))
     named = {new.headline, old.headline}
     details: list[tuple[_Pair, Difference]] = []
+    pairs = _large(pairs, old, new, both)
     for pair, one in _differences(pairs, old, new, rules, line, both):
         if isinstance(one, str):
             found.append(_info(pair, PerformanceChange.Unknown, one))
@@ -159,9 +164,30 @@ def changes(
     for (pair, one), p_value in zip(details, p_values, strict=True):
         verdict = _verdict(pair, one._replace(p_value=p_value), rules)
         found.append(info_of(verdict, pair.location, pair.new.metric.unit))
+    found = without_moved(found, new.headline) if any(one.new.metric.is_part for one in pairs) else found
     by_location = {one.location: one.result for one in found}
     hidden = untold_parts(by_location, by_location)
     return sorted((one for one in found if one.location not in hidden), key=lambda change: change.location)
+
+
+def _parts(side: Measurements) -> list[str]:
+    return [location for location, one in side.series.items() if one.metric.is_part]
+
+
+def _large(pairs: list[_Pair], old: Measurements, new: Measurements, both: Both) -> list[_Pair]:
+    """The pairs without functions that have too few of the samples for any verdict."""
+    whole = next(
+        (one for one in pairs if one.location == new.headline and one.new.metric.type == SAMPLED), None
+    )
+    if whole is None:
+        return pairs
+    sums = [sum_of(one) for one in _points(whole, old, new, both)]
+    return [
+        one
+        for one in pairs
+        if not one.new.metric.is_part
+        or share_of([sum_of(side) for side in _points(one, old, new, both)], sums) >= LEAST_SHARE
+    ]
 
 
 def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
@@ -221,9 +247,10 @@ def _of_points(
 
 
 def _points(pair: _Pair, old: Measurements, new: Measurements, both: Both) -> tuple[Point, Point]:
-    return both(pair.new.metric.name) or (
-        _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
-    )  # fmt: skip
+    sides = [both(one.metric.name) for one in (pair.old, pair.new)]  # where its file was renamed, it has two
+    if sides[0] and sides[1]:
+        return sides[0][0], sides[1][1]
+    return _point(pair.old.metric.location, pair.old, old), _point(pair.location, pair.new, new)
 
 
 def _point(location: str, series: Series, side: Measurements) -> Point:
@@ -278,10 +305,10 @@ def _verdict(pair: _Pair, found: Difference, rules: Rules) -> Verdict:
 
 
 def _instead(other: Series | None) -> Series | None:
-    """What a profile without the series has of it, by what the other one says."""
-    if other is None or other.absent is None:
+    """What a profile without the series has of it, by what the other one says; of samples nothing is 0."""
+    if other is None or (other.absent is None and not other.metric.is_part):
         return None
-    return other._replace(values=np.array([other.absent]), sizes=None, runs=None)
+    return other._replace(values=np.array([other.absent or 0.0]), sizes=None, runs=None)
 
 
 def _in_one_only(location: str, before: Series | None, after: Series | None) -> Iterator[DegradationInfo]:

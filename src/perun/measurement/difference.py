@@ -13,7 +13,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
-from perun.measurement.estimate import NONE, Kind, Point, StandardError, combined, exp, measured_once
+from perun.measurement.estimate import (
+    NONE,
+    Kind,
+    Point,
+    Round,
+    StandardError,
+    combined,
+    exp,
+    measured_once,
+)
 from perun.measurement.noise import (
     NOTHING,
     WINDOW,
@@ -45,7 +54,12 @@ _REACTS: Final = 2.0
 """How much more than the fixed loop a program may react to the machine: times of programs moved by 0.7 to 2.8
 times what those of the loop did (docs/benchmarks.md)."""
 _BOTH: Final = (PROCESSOR, WALL)
-_CLOCKS: Final = {Kind.PROCESSOR: (PROCESSOR,), Kind.TIMED: _BOTH, Kind.PRINTED: _BOTH}
+_CLOCKS: Final = {
+    Kind.PROCESSOR: (PROCESSOR,),
+    Kind.SAMPLED: (PROCESSOR,),
+    Kind.TIMED: _BOTH,
+    Kind.PRINTED: _BOTH,
+}
 """The clocks of the loop that tell of numbers of a kind."""
 _ENOUGH_RUNS: Final = 3
 _SIGNED_RANKS: Final = 8
@@ -182,7 +196,10 @@ def difference(
         return None
     if version := measured_once(baseline, target):
         return of_one_measurement((baseline.value, target.value), (baseline.size, target.size), version)
-    if _is_counted(baseline, target):
+    visits = list(together(baseline, target)) if target.kind is Kind.SAMPLED else []
+    if len(visits) > 1:
+        found = _of_samples(baseline, target, visits, rules)
+    elif _is_counted(baseline, target):
         found = _of_counts(baseline, target, common)
     elif _hardly_varies(baseline) and _hardly_varies(target):
         found = _of_runs(baseline, target)
@@ -195,8 +212,8 @@ def difference(
         found = allowing(found, (baseline.speeds, target.speeds), target.kind)
     differ = unlike(baseline.conditions, target.conditions)
     newest = target.rounds[-1].session
-    together = newest[:1] != "#" and any(one.session == newest for one in baseline.rounds)
-    return found._replace(unknown=refused(differ)) if differ and not together else found
+    beside = newest[:1] != "#" and any(one.session == newest for one in baseline.rounds)
+    return found._replace(unknown=refused(differ)) if differ and not beside else found
 
 
 def allowing(found: Difference, speeds: tuple[Sequence[str], Sequence[str]], kind: Kind) -> Difference:
@@ -352,6 +369,33 @@ def _of_counts(baseline: Point, target: Point, common: tuple[str, ...]) -> Diffe
     elif positive:
         old, new = math.exp(old), math.exp(new)
     return of_counts((old, new), (baseline.size, target.size))
+
+
+def _of_samples(
+    baseline: Point, target: Point, visits: Sequence[tuple[Round, Round]], rules: Rules
+) -> Difference:
+    """What samples say of a function in the rounds that visited both versions, where it may be 0.
+
+    Where one side has nothing but zeros there is no ratio, and the difference is compared with 0.
+    """
+    from perun.models.two_samples.rank_tests import centre_with_interval
+    from perun.models.two_samples.ratio import of_amounts
+
+    old, new = ([next(iter(one[side].samples.values())).median for one in visits] for side in (0, 1))
+    levels = _spent(baseline, target, {one.session: [] for _, one in visits})
+    strong, weak = levels or (1 - rules.confidence, 1 - rules.maybe_confidence)
+    ratio, weaker = (of_amounts(old, new, 1 - level) for level in (strong, weak))
+    chance = min(1.0, ratio.p_value * (1 - rules.confidence) / strong)
+    if 0 < ratio.estimate < math.inf:
+        return of_ratio(ratio._replace(confidence=rules.confidence, p_value=chance), weaker)
+    shifts = [one - other for one, other in zip(new, old, strict=True)]
+    import numpy as np
+
+    delta = centre_with_interval(np.array(shifts), strong)
+    return Difference(
+        math.nan, 0.0, math.inf, 0.0, math.inf, chance, rules.confidence, Basis.ROUNDS, ratio.medians,
+        ratio.sizes, delta=delta,
+    )  # fmt: skip
 
 
 def _of_numbers(

@@ -115,13 +115,15 @@ class Kind(Enum):
     """What the numbers of a series are, so that it is known what may change them beside the program.
 
     TIMED depends on the machine; so does PROCESSOR, the time that a processor worked, but not on what other
-    programs take of it; COUNTED is the same in each run of one program; CALLS were counted in one
+    programs take of it; SAMPLED is the part of that time which samples found in one function, 0 where none
+    did; COUNTED is the same in each run of one program; CALLS were counted in one
     run, and may differ in another one; PRINTED is whatever a program prints of itself: it counts as counted
     once it repeats.
     """
 
     TIMED = "timed"
     PROCESSOR = "processor"
+    SAMPLED = "sampled"
     COUNTED = "counted"
     CALLS = "calls"
     PRINTED = "printed"
@@ -231,7 +233,10 @@ class Point(_Point):
         middles = []
         for name in workloads:
             own = self.samples_of(name)
-            middles.append(median([math.log(one.median) if logarithmic else one.median for one in own]))
+            centres = [math.log(one.median) if logarithmic else one.median for one in own]
+            # Of few samples the median is 0.
+            is_mean = self.kind is Kind.SAMPLED and not logarithmic
+            middles.append(math.fsum(centres) / len(centres) if is_mean else median(centres))
         return math.fsum(one / len(middles) for one in middles)
 
     def error_of(self, workloads: Sequence[str], *, logarithmic: bool) -> StandardError:

@@ -182,7 +182,8 @@ def _total_of_samples(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chos
         if kind == SAMPLED and isinstance(uid, Mapping) and uid.get(SAMPLED) == "total":
             timed = Kind.PRINTED if is_size(unit_of(kind, subtype)) else Kind.TIMED
             name = "CPU time" if subtype == CPU else subtype
-            return _Chosen(name, location(_uid(group), subtype), timed, [group], False)
+            where = location(_uid(group), shown_subtype(_uid(group), kind, subtype))
+            return _Chosen(name, where, timed, [group], False)
     return None
 
 

@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 CPU: Final = "cpu"
 CALLS: Final = "calls"
 TOTAL: Final = "total"
+INCLUSIVE: Final = "inclusive"
 PARTS_OF_CPU: Final = ("user", "sys")
 INSTRUCTIONS: Final = "instructions"
 EXACT: Final = frozenset({"memory", INSTRUCTIONS, CALLS})
@@ -85,8 +86,14 @@ class Metric(NamedTuple):
             return Kind.CALLS if self.subtype == CALLS else Kind.COUNTED
         if self.type == "time" and self.subtype in (CPU, *PARTS_OF_CPU):
             return Kind.PROCESSOR
-        sampled = self.type == SAMPLED and not is_size(self.unit)  # samples of a clock, counted or weighed
-        return Kind.TIMED if sampled or self.type in _TIMED else Kind.PRINTED
+        if self.type == SAMPLED and not is_size(self.unit):  # samples of a clock, counted or weighed
+            return Kind.TIMED if self.uid.partition(" [")[0].endswith(f":{TOTAL}") else Kind.SAMPLED
+        return Kind.TIMED if self.type in _TIMED else Kind.PRINTED
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is what samples say of one function by itself, without what it calls."""
+        return self.kind is Kind.SAMPLED and not self.uid.endswith(f":{INCLUSIVE}")
 
     @property
     def name(self) -> SeriesName:
@@ -114,7 +121,12 @@ class SeriesName(NamedTuple):
     @property
     def kind(self) -> Kind:
         """As :attr:`Metric.kind`."""
-        return Metric("", self.type, self.subtype, self.unit, self.exact).kind
+        return Metric(*self[:-1]).kind
+
+    @property
+    def is_part(self) -> bool:
+        """As :attr:`Metric.is_part`."""
+        return Metric(*self[:-1]).is_part
 
 
 class Series(NamedTuple):
@@ -357,6 +369,23 @@ def readings(profile: Profile, measured: Mapping[str, Series] | None = None) -> 
         least = sorted(sizes.values(), reverse=True)[MOST]
         found = {name: one for name, one in found.items() if sizes[name] > least}
     return found
+
+
+def read_of(found: Mapping[SeriesName, Readings], name: SeriesName) -> Readings | None:
+    """What a profile measured of a series: of a function in which no sample was, 0 in each round.
+
+    :param found: of the profile, as of :func:`readings`.
+    """
+    if name in found or name.kind is not Kind.SAMPLED:
+        return found.get(name)
+    other = next((one for own, one in found.items() if own[1:4] == name[1:4]), None)
+    return None if other is None else without_samples(other)
+
+
+def without_samples(of: Readings) -> Readings:
+    """0 in each of the rounds."""
+    none = {"": Sample(1, 0.0, None, positive=False)}
+    return Readings(tuple(one._replace(samples=none) for one in of.rounds), of.levels, of.whole)
 
 
 def readings_of(profile: Profile, series: Series) -> Readings:

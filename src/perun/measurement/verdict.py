@@ -341,6 +341,8 @@ def _judge_numbers(found: Difference, rules: Rules) -> Verdict:
     labels = _GROWTH if shift > 0 else _DECREASE
     if min(abs(low), abs(high)) <= slack:
         return verdict(labels.maybe, f"{interval} is not beyond the threshold, {slack:.3g}")
+    if found.basis is Basis.ROUNDS and found.p_value > 1 - rules.confidence:
+        return verdict(labels.maybe, f"{interval} lies {labels.side} 0, but {_chance(found)}")
     return verdict(labels.definite, f"{interval} lies {labels.side} 0")
 
 
@@ -383,13 +385,16 @@ def _beyond(found: Difference, rules: Rules, labels: _Labels, bound: float) -> t
         reason = f"{_interval(found)} lies {labels.side} 1, but not {side(limit)}"
         return labels.maybe, f"{reason}: {_more(found, rules)}"
     if found.p_value > 1 - rules.confidence:
-        chance = f"with a p-value of {found.p_value:.2g}, one of so many differences may be chance"
-        return labels.maybe, f"{_interval(found)} lies {side(limit)}, but {chance}"
+        return labels.maybe, f"{_interval(found)} lies {side(limit)}, but {_chance(found)}"
     if found.doubt:
         return labels.maybe, f"{_interval(found)} lies {side(limit)}, but {found.doubt}"
     if bound <= severe:
         return labels.definite, f"{_interval(found)} lies {side(limit)}"
     return labels.severe, f"{_interval(found)} lies {side(severe)}"
+
+
+def _chance(found: Difference) -> str:
+    return f"with a p-value of {found.p_value:.2g}, one of so many differences may be chance"
 
 
 def _undecided(found: Difference, rules: Rules) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -78,6 +79,23 @@ def _trace_order(keys: tuple[str, ...]) -> list[str]:
 @lru_cache(maxsize=256)
 def _uid_order(keys: tuple[str, ...]) -> list[str]:
     return sorted(keys, key=lambda key: _UID_RANK.get(key, len(_UID_ORDER)))
+
+
+def moved_to(
+    old: Iterable[tuple[str, str]], new: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Of functions that a version does not have any more, which others they are: a file that was renamed has
+    one, if only one function of that name is left on each side.
+
+    :param old: source and name of the functions of a version, :param new: of a later one.
+    """
+    before, after = dict.fromkeys(old), dict.fromkeys(new)
+    gone, came = (
+        Counter(name for _, name in one if (_, name) not in other)
+        for one, other in ((before, after), (after, before))
+    )
+    places = {name: (source, name) for source, name in after if (source, name) not in before}
+    return {one: places[one[1]] for one in before if one not in after and gone[one[1]] == came[one[1]] == 1}
 
 
 def too_deep(what: str) -> ProfileError:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Kind = Literal["facts", "series", "names", "columns", "summaries", "steps", "found"]
 T = TypeVar("T")
 FILE: Final = "measured.sqlite"
-FORMAT: Final = 2
+FORMAT: Final = 3
 """To be raised whenever what is kept has another form, or another meaning."""
 _TABLES: Final[dict[str, str]] = {
     kind: f"CREATE TABLE {kind} (key TEXT PRIMARY KEY, data BLOB, sum INTEGER) WITHOUT ROWID"

@@ -16,6 +16,7 @@ from perun.core.errors import UsageError
 from perun.measurement.difference import Rules
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
+from perun.profile.sampled import SAMPLED
 from perun.running.compare import compare as verb
 from perun.running.compare import plan as asked
 from perun.running.compare.compare import CompareOutcome
@@ -216,7 +217,8 @@ def measured(
     if planned.note:
         session.note(planned.note)
     words = ["compare", *(one for one in (base, head) if one)]
-    listed = not suite or destination.format not in ("text", "markdown")  # of hundreds, what did not change
+    many = bool(suite) or any(one.partition(":")[0] == SAMPLED for one in options.metrics)
+    listed = not many or destination.format not in ("text", "markdown")  # of hundreds, what did not change
     with answering(session, destination, words, progress="comparing", verbose=listed) as (writer, bar):
         if suite:
             rng = random.Random(given.seed)

@@ -20,11 +20,14 @@ from perun.measurement.changes import FEWEST_RUNS, Excursion, Track, drift, is_c
 from perun.measurement.comparable import Conditions, speed_of, unlike
 from perun.measurement.difference import Basis, Rules, allowing, hodges_lehmann, of_levels
 from perun.measurement.estimate import Point, StandardError
+from perun.measurement.many import LEAST_SHARE, share_of
 from perun.measurement.noise import WINDOW, Kept, shared
+from perun.measurement.series import SeriesName
 from perun.measurement.verdict import Verdict, along, is_change, judge, reported, severity
 from perun.models import change_points
 from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.changes import PerformanceChange
+from perun.profile.sampled import SAMPLED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +69,7 @@ class _Row(NamedTuple):
 
     :param columns: those of the history that its points are of; of versions that share one measurement, the
         first one. :param lasts: the last one of each point. :param every: all in which it was measured.
+    :param whole: of what samples say of a function, the values of the program at the columns of the history.
     :param unsettled: the first of the points at which what two neighbours leave in doubt is told.
     """
 
@@ -77,6 +81,15 @@ class _Row(NamedTuple):
     track: Track
     leads: bool
     unsettled: int
+    values: Floats
+    whole: Floats | None
+
+    def is_small(self, place: int) -> bool:
+        """Whether it is a function with too few of the samples for any verdict on a point."""
+        if self.whole is None or not place:
+            return False
+        both = self.columns[place - 1 : place + 1]
+        return share_of(self.values[both].tolist(), self.whole[both].tolist()) < LEAST_SHARE
 
 
 class _Seen(NamedTuple):
@@ -132,19 +145,30 @@ def detect(
 def _rows(history: History) -> list[_Row]:
     """The series that have versions to be compared."""
     leading = history.leading
+    wholes = {
+        (one.configuration, one.machine): history.values[number]
+        for number, one in enumerate(history.keys) if one in leading and one.type == SAMPLED
+    }  # fmt: skip
     rows = []
     for number, values in enumerate(history.values):
         every = np.flatnonzero(np.isfinite(values))
         if every.size < FEWEST:
             continue
         key = history.keys[number]
+        whole = None
+        if key.type == SAMPLED and key not in leading:
+            whole = wholes.get((key.configuration, key.machine))
+        if whole is not None and not (SeriesName(*key[2:]).is_part and (values >= LEAST_SHARE * whole).any()):
+            continue  # what a function calls is told of that
         firsts = _firsts(*(one[number, every] for one in history.cells[-2:]))
         columns, lasts = every[firsts], every[np.append(firsts[1:], every.size) - 1]
         value, _, error, *counts, marks, _, _ = (one[number, columns] for one in history.cells)
         samples, rounds, sessions = (one.astype(np.float64) for one in counts)
         track = Track(value, error.astype(np.float64), samples, rounds, sessions, marks)
         unsettled = max(len(columns) - DOUBTED, 0) if _has_levels(track, key.exact) else 0
-        rows.append(_Row(key, json.dumps(key), columns, lasts, every, track, key in leading, unsettled))
+        rows.append(
+            _Row(key, json.dumps(key), columns, lasts, every, track, key in leading, unsettled, values, whole)
+        )
     return rows
 
 
@@ -180,7 +204,8 @@ def _judged(
                 definite = may_decide(newest, row.key.kind, rules, maybe=False, alone=alone)
                 may[:settled] = definite[:settled]
             for place in (np.flatnonzero(may[start - first :]) + start).tolist():
-                places[int(row.columns[place])].append((row, place))
+                if not row.is_small(place):
+                    places[int(row.columns[place])].append((row, place))
     # By versions, as what a version measured is read as a whole.
     for column in sorted(places):
         verdicts = {
@@ -256,6 +281,7 @@ def _correct(
             (one.key.configuration, one.key.machine) == (configuration, machine)
             and not one.leads
             and column in one.columns
+            and not one.is_small(int(np.searchsorted(one.columns, column)))
             for one in rows
         )
         tested = [verdicts[row.name, place].difference for row, place in own]

@@ -33,10 +33,13 @@ from perun.history.changes.history import HistoryPoints, possible
 from perun.history.changes.remembered import ChangesCache
 from perun.history.trend import rank, text_of
 from perun.measurement.difference import Rules
+from perun.measurement.estimate import Kind
+from perun.measurement.many import cancels, renamed
 from perun.measurement.series import CPU
 from perun.measurement.verdict import sum_of, untold_parts
 from perun.models import change_points
 from perun.profile.changes import PerformanceChange
+from perun.profile.sampled import SAMPLED
 from perun.repository import walking
 from perun.repository.repository import Repository
 from perun.store import changes as changepoint_cache
@@ -46,8 +49,6 @@ from perun.store.changes import CachedChangePoint
 
 ABSENT_FOR: Final = 3
 """Versions with profiles of its configuration that a series is missing from before it is said to be gone."""
-CANCELS: Final = 0.25
-"""The largest rest of a cost that moved, as a share of what moved."""
 _SHORT: Final = 7
 """Digits of a checksum."""
 TAKEN_BACK: Final = 0.25
@@ -146,6 +147,8 @@ def _is_reverted(brings: ChangePoint, backs: ChangePoint) -> bool:
 def _moved(steps: Sequence[ChangePoint]) -> list[ChangePoint]:
     """Steps of exclusive costs of one profile that cancel: the cost went from some functions to others.
 
+    Of samples only where the whole did not change; a function whose file was renamed has moved alone.
+
     A larger step is compared with the sum of those in the other direction; inclusive costs hold what moved
     below them, and move themselves only if the whole did.
     """
@@ -153,13 +156,16 @@ def _moved(steps: Sequence[ChangePoint]) -> list[ChangePoint]:
     found = list(steps)
     for number, step in enumerate(found):
         key = step.series
-        if "exclusive" in (key.subtype, key.location.rpartition(" ")[2].strip("[]")):
+        parts = (key.subtype, key.location.rpartition(" ")[2].strip("[]"))
+        if "exclusive" in parts or key.kind is Kind.SAMPLED:
             groups[key.configuration, key.machine, key.type, key.unit].append(number)
-    for numbers in groups.values():
+    wholes = {(key.configuration, key.machine, key.type, key.unit)
+              for key, leads, decides in ((one.series, one.leads, one.decides) for one in steps)
+              if key.type == SAMPLED and leads and decides}  # fmt: skip
+    for group, every in groups.items():
+        numbers = [one for one in every if not _has_other_file(found, every, one)]
         deltas = {number: found[number].after.value - found[number].before.value for number in numbers}
-        total = sum(abs(delta) for delta in deltas.values())
-        rest = abs(sum(deltas.values()))
-        if len(deltas) < 2 or rest > CANCELS * total / 2:
+        if group in wholes or not cancels(deltas.values()):
             continue
         for number in numbers:
             others = tuple(
@@ -167,6 +173,23 @@ def _moved(steps: Sequence[ChangePoint]) -> list[ChangePoint]:
             )
             found[number] = found[number]._replace(moved_with=others)
     return found
+
+
+def _has_other_file(found: list[ChangePoint], numbers: Sequence[int], number: int) -> bool:
+    """Whether samples found the function of a step in a file that was renamed; then the step says so."""
+    ends = ("before", "after")
+    gone, came = (
+        {found[one].series.location: one for one in numbers if not getattr(found[one], end).value}
+        for end in ends[::-1]
+    )
+    own = found[number]
+    for new, old in renamed(gone, came).items() if own.series.kind is Kind.SAMPLED else ():
+        both = found[gone[old]], found[came[new]]
+        if own in both and cancels(one.after.value - one.before.value for one in both):
+            other = both[own is both[0]].series.location
+            found[number] = own._replace(moved_with=(other,))
+            return True
+    return False
 
 
 def _gone(history: History) -> dict[tuple[int, int], list[SeriesEnd]]:

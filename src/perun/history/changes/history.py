@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zlib
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -25,11 +25,13 @@ from perun.history.changes.data import Conditions as data_Conditions
 from perun.history.changes.data import History, SeriesKey
 from perun.measurement.changes import MANY
 from perun.measurement.comparable import Conditions
-from perun.measurement.estimate import Point, Readings, estimate, point
+from perun.measurement.estimate import Kind, Point, Readings, estimate, point
 from perun.measurement.noise import WINDOW
+from perun.measurement.series import SeriesName, read_of, without_samples
 from perun.plugin.api import MinorVersion
 from perun.profile.head import Configuration
 from perun.profile.helpers import ProfileInfo
+from perun.profile.sampled import SAMPLED
 from perun.repository.repository import Repository
 from perun.repository.walking import ancestors, first_parents
 from perun.store.cache import Cache
@@ -276,9 +278,24 @@ def along(
     columns = [table.place[versions[place].checksum] for place in kept]
     conditions = [table.conditions[one] for one in columns]
     cells = tuple(one[:, columns] for one in table.cells)
+    _without_samples(table, cells)
     known = {one.configuration for one in table.headlines}
     leading = table.headlines | {one for one in table.keys if one.configuration not in known}
     return History(versions, kept, table.keys, cells, frozenset(leading), conditions, damaged)
+
+
+def _without_samples(table: HistoryTable, cells: tuple[NDArray[Any], ...]) -> None:
+    """Set what samples say of functions to 0 at versions where none was in them."""
+    wholes = {
+        (one.configuration, one.machine): table.row[one] for one in table.headlines if one.type == SAMPLED
+    }
+    for key, row in table.row.items() if wholes else ():
+        whole = wholes.get((key.configuration, key.machine))
+        if whole is None or key.kind is not Kind.SAMPLED:
+            continue
+        none = np.isnan(cells[0][row]) & np.isfinite(cells[0][whole])
+        for name, own in zip(Cell._fields, cells, strict=True):
+            own[row, none] = 0 if name in ("value", "half", "error") else own[whole, none]
 
 
 def table_of(
@@ -358,10 +375,16 @@ def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
 def _by_key(profiles: Iterable[_Known]) -> dict[SeriesKey, list[tuple[Readings, Conditions]]]:
     """What each profile of a version measured of each series, in the order of measuring."""
     found: dict[SeriesKey, list[tuple[Readings, Conditions]]] = {}
-    for info, fact, series in sorted(profiles, key=lambda one: one.info.time):
-        for name, one in zip(series.names, series.readings, strict=True):
-            key = SeriesKey(info.configuration, "" if name.exact else fact.machine, *name)
-            found.setdefault(key, []).append((one, series.conditions))
+    ordered = sorted(profiles, key=lambda one: one.info.time)
+    sampled: defaultdict[Configuration, dict[SeriesName, None]] = defaultdict(dict)
+    for info, _, series in ordered:
+        sampled[info.configuration].update((name, None) for name in series.names if name.type == SAMPLED)
+    for info, fact, series in ordered:
+        own = dict(zip(series.names, series.readings, strict=True))
+        for name in dict.fromkeys((*own, *sampled[info.configuration])):
+            if (one := read_of(own, name)) is not None:
+                key = SeriesKey(info.configuration, "" if name.exact else fact.machine, *name)
+                found.setdefault(key, []).append((one, series.conditions))
     return {key: own for key, own in found.items() if all(one.rounds for one, _ in own)}
 
 
@@ -411,7 +434,11 @@ class HistoryPoints:
             while len(self._kept) > 1 and self._count > _MOST_KEPT:
                 self._count -= len(self._kept.popitem(last=False)[1])
         self._kept.move_to_end(version)
-        own = self._kept[version].get(key)
+        kept = self._kept[version]
+        own = kept.get(key)
+        if own is None and key.kind is Kind.SAMPLED:
+            other = (own for one, own in kept.items() if one._replace(location=key.location) == key)
+            own = [(without_samples(one), under) for one, under in next(other, ())]
         return point(own, key.kind) if own else None
 
     def before(self, version: str, key: SeriesKey, line: Iterable[str]) -> list[Point]:

@@ -16,7 +16,8 @@ from perun.history.log import ChangeConfirmation
 from perun.measurement.comparable import Conditions, ProfileMismatch, differences, refused
 from perun.measurement.comparison import Measurements
 from perun.measurement.estimate import Point, Readings, point
-from perun.measurement.series import SeriesName, readings
+from perun.measurement.many import MOVED
+from perun.measurement.series import SeriesName, read_of, readings
 from perun.measurement.verdict import mirror
 from perun.plugin.api import CheckContext, MinorVersion
 from perun.plugin.loading import errors_of
@@ -25,6 +26,7 @@ from perun.profile import incomplete
 from perun.profile.amounts import larger_is_better, locations_of_larger
 from perun.profile.changes import DegradationInfo, PerformanceChange, without_doubtful, without_negligible
 from perun.profile.helpers import ProfileInfo
+from perun.profile.sampled import SAMPLED
 from perun.profile.session import are_pairs
 from perun.profile.untraced import AlignedProfiles
 from perun.repository import jobs, postprocessing
@@ -202,8 +204,10 @@ class BaselinePoints:
         if any(checksum not in self._known for checksum in version):
             self._know(version)
         read = [(checksum, *self._known[checksum]) for checksum in version]
-        there = [(one[name], under) for _, one, under in read if name in one]
-        ruling = next(((one[name], under) for own, one, under in read if own == like and name in one), None)
+        known = [
+            (own, (found, under)) for own, one, under in read if (found := read_of(one, name)) is not None
+        ]
+        there, ruling = [one for _, one in known], dict(known).get(like)
         return point(there, name.kind, ruling)._replace(conditions=()) if there else None
 
     def _know(self, checksums: Iterable[str]) -> None:
@@ -281,12 +285,13 @@ class Comparer:
         self, pair: CheckPair, baseline: Profile, target: Profile
     ) -> tuple[Profile, Profile, tuple[str, ...]]:
         # Who measured two versions side by side wants these two measurements compared.
-        if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
+        pairs = are_pairs(baseline, target)
+        if (pairs and target.type != SAMPLED) or not (pair.more_targets or pair.more_baselines):
             return baseline, target, ()
         pools = Pools(self._profiles, self._postprocess)
-        target = pools.pooled(pair.target, pair.more_targets)
+        target = pools.pooled(pair.target, pair.more_targets)  # each has the functions that it had samples of
         baseline = pools.pooled(pair.baseline, pair.more_baselines)
-        return baseline, target, pools.notes(baseline, target)
+        return baseline, target, () if pairs else pools.notes(baseline, target)
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> PairOutcome:
         """What the checks find of two profiles that are in memory."""
@@ -322,10 +327,12 @@ class Comparer:
             if both.baseline is baseline and both.target is target:
                 context = context._replace(both=partial(self._lines.both, pair))
         results = [self._apply(rule, both, context) for rule in chosen]
-        kept = _without_replaced(chosen, results)
+        kept = _without_replaced(chosen, results, all_told=target.type == SAMPLED)
         applied = {result.method for result in kept if not result.reason}
         of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
-        return PairOutcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
+        moved = (one.rule for result in kept for one in result.changes if one.type == MOVED)
+        notes = (*both.notes, *of_checks, *moved)
+        return PairOutcome(kept, incomplete=reasons, environment=environment, notes=notes)
 
     def _seen_again(self, pair: CheckPair) -> bool:
         """Whether a version after both has seen the same as the newer one."""
@@ -390,8 +397,12 @@ def _of_all(chosen: list[CheckRule], change: DegradationInfo) -> tuple[MethodRes
     return tuple(MethodResult(rule.check.name, (change,)) for rule in chosen if not rule.instead_of)
 
 
-def _without_replaced(chosen: list[CheckRule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
+def _without_replaced(
+    chosen: list[CheckRule], results: list[MethodResult], *, all_told: bool
+) -> tuple[MethodResult, ...]:
     """The results, each place once: what a method says in place of another only where that says nothing.
+
+    :param all_told: whether the other method tells of all places that matter, where it says something.
 
     Places are the same where one location names the uid and the other, in brackets, a metric of it.
     """
@@ -399,6 +410,8 @@ def _without_replaced(chosen: list[CheckRule], results: list[MethodResult]) -> t
     kept = []
     for rule, result in zip(chosen, results, strict=True):
         other = by_name.get(rule.instead_of)
+        if other is not None and all_told and other.changes:
+            continue
         if other is not None:
             told = {change.location for change in other.changes}
             told |= {location.rpartition(" [")[0] for location in told if not location.endswith(_CALLS)}

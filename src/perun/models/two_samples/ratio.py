@@ -79,6 +79,8 @@ MAX_VALUES: Final = 300
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
 
+MOST_BLOCKS: Final = 100
+"""Pairs of amounts whose signed ranks are looked at; more are summed up to as many."""
 _LARGEST: Final = 709.0
 
 
@@ -153,6 +155,40 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
         _medians(old, new),
         shape.trend(differences),
     )
+
+
+def of_amounts(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio:
+    """The ratio of pairs of amounts of which some may be 0, as what few samples say of a function.
+
+    If r is the ratio, the differences target - r baseline are symmetric about 0. Their signed-rank test does
+    not reject an r that lies between two of the ratios of the sums of each two pairs, each with itself too:
+    so many of the means of two differences are above 0 as such ratios are above r. No logarithm is needed. Of
+    many pairs neighbours are summed up first, which makes few samples more nearly normal and loses little.
+    Source: as of :mod:`~perun.models.two_samples.rank_tests`, D. F. Bauer, Constructing Confidence Sets Using
+    Rank Statistics, J. Am. Stat. Assoc. 67, 1972.
+
+    :param baseline: shape (n,), at least 0. :param target: shape (n,); both in the order of measuring.
+    :returns: the estimate is NaN where all are 0, infinite where those of the baseline are.
+    """
+    old, new = (np.asarray(one, np.float64) for one in (baseline, target))
+    count, means = old.size, (float(old.mean()), float(new.mean()))
+    starts = np.arange(0, count, -(-count // MOST_BLOCKS))
+    old, new = (np.add.reduceat(one, starts) for one in (old, new))
+    known = (old > 0) | (new > 0)
+    old, new = old[known], new[known]
+    rows, columns = np.triu_indices(old.size)
+    with np.errstate(divide="ignore"):
+        ratios = np.sort((new[rows] + new[columns]) / (old[rows] + old[columns]))
+    below = rank_tests.signed_rank_critical_value(old.size, 1 - confidence) if old.size else -1
+    low, high = (ratios[below], ratios[-1 - below]) if below >= 0 else (0.0, math.inf)
+    error = math.inf
+    if min(means) > 0 and old.size > 1:
+        error = _deviation(new / new.mean() - old / old.mean()) / math.sqrt(old.size)
+    return Ratio(
+        float(np.median(ratios)) if old.size else math.nan, float(low), float(high),
+        rank_tests.signed_rank_p_value(new - old), confidence, (count, count), True,
+        _detectable(error, confidence, old.size), medians=means,
+    )  # fmt: skip
 
 
 class SampleSummary(NamedTuple):

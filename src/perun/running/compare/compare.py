@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import JobFailed, PerunError, Terminated
-from perun.core.wording import plural
+from perun.core.wording import counted, plural
 from perun.history.check.report import AcknowledgementFilter, Comparison, MethodResult, VersionReport
+from perun.measurement import present
 from perun.measurement.comparable import drifted
 from perun.measurement.comparison import info_of
+from perun.measurement.many import LEAST_SHARE, MOVED, Plan, error_of, without_moved
 from perun.measurement.verdict import MORE_IS_BETTER, mirrored
 from perun.plugin.api import MinorVersion, Report, Run, quiet, silent
 from perun.profile import session as sessions
-from perun.profile.amounts import factor, readable
+from perun.profile.amounts import factor, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
@@ -90,13 +92,14 @@ def measured(
 
     :param stored: None where nothing was, as the trial was interrupted.
     """
-    changes = tuple(change_of(decision) for decision in trial.decisions) or (_nothing(case, trial),)
+    found = [change_of(decision) for decision in trial.decisions] or [_nothing(case, trial)]
+    changes = tuple(without_moved(found, found[0].location) if trial.parts else found)
     return Comparison(
         stored.head if stored else unstored(case, trial.name),
         stored.base if stored else None,
         plan.base.version,
         (MethodResult(METHOD, changes),),
-        notes=tuple(_notes(plan, trial, stored)),
+        notes=(*(one.rule for one in changes if one.type == MOVED), *_notes(plan, trial, stored)),
         session=about,
     )
 
@@ -152,6 +155,7 @@ def about_trial(session_id: str, plan: ComparePlan, trial: Trial, options: Compa
         sessions.DUET: list(trial.together) or None,
         "seconds": round(trial.seconds, 3),
         **({"levels": list(trial.decisions[0].levels)} if trial.decisions else {}),
+        **({"functions": {"judged": len(trial.parts), "small": trial.small}} if trial.parts else {}),
         "noise": [
             {
                 "location": one.metric.location,
@@ -167,6 +171,7 @@ def about_trial(session_id: str, plan: ComparePlan, trial: Trial, options: Compa
 def _notes(plan: ComparePlan, trial: Trial, stored: NewestProfiles | None) -> Iterator[str]:
     yield f"{plural(len(trial.pairs), 'pair')} in {readable(trial.seconds, 's')}{_how(trial)}"
     yield from _about_duet(trial)
+    yield from _about_functions(trial)
     for one in trial.decisions:
         if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high):
             noise = one.noise
@@ -182,6 +187,26 @@ def _notes(plan: ComparePlan, trial: Trial, stored: NewestProfiles | None) -> It
         yield f"{trial.reason}; --budget gives more time, --max-pairs allows more pairs"
     if stored is not None and plan.head.uncommitted:
         yield f"the profile of the uncommitted changes is pending, not registered: {stored.head.source}"
+
+
+def _about_functions(trial: Trial) -> Iterator[str]:
+    """What samples could find, and of how many functions they say nothing."""
+    if not trial.parts:
+        return
+    whole = trial.decisions[0]
+    before, after = readable_pair(*whole.verdict.difference.values, whole.metric.unit)
+    yield f"the whole: {before} -> {after}, {present.difference(whole.verdict, whole.metric.unit)}"
+    if trial.small:
+        of_those = f"{counted(trial.small, 'function')} {'has' if trial.small == 1 else 'have'} less than"
+        yield f"{of_those} {100 * LEAST_SHARE:g} % of the time each: no verdict"
+    level = trial.parts[0].levels[0]
+    errors = {
+        trial.shares[one.metric]: error_of(one.verdict, level)
+        for one in trial.parts
+        if one.metric in trial.shares and math.isfinite(one.verdict.difference.detectable)
+    }
+    if found := Plan(level, len(trial.parts), trial.threshold, len(trial.pairs)).told_after(errors):
+        yield found
 
 
 def _how(trial: Trial) -> str:
@@ -459,8 +484,11 @@ class _Session:
 def _so_far(decisions: Sequence[MetricDecision]) -> str:
     """The intervals of the metrics so far: `: real 1.02x [0.99, 1.05], cpu 1x [0.99, 1.01]`."""
     shown: list[str] = []
+    parts = [one for one in decisions if one.metric.is_part]
     for one in decisions:
         found = one.verdict.difference
+        if (len(parts) > 1 and one in parts) or not found.ratio > 0:
+            continue
         name = one.metric.subtype or one.metric.type
         shown.append(f"{name} {factor(found.ratio, (found.low, found.high))}")
     return f": {', '.join(shown)}" if shown else ""

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from perun.core import conditions
 from perun.core.errors import PerunError, UsageError
 from perun.measurement.difference import Basis, Rules, difference
-from perun.measurement.estimate import Point, Round, Sample
+from perun.measurement.estimate import Kind, Point, Round, Sample
+from perun.measurement.many import corrected
 from perun.measurement.series import Metric
 from perun.measurement.verdict import Verdict, judge, settled
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
-from perun.models.two_samples.sequential import level
+from perun.models.two_samples.sequential import SPENDING_POWER, level
 from perun.profile.changes import PerformanceChange
 from perun.running.compare.instruments import Instrument, Reading, SideFailed
 from perun.running.compare.plan import NOISE, ComparePlan, Folders
@@ -60,6 +61,10 @@ class PairValues(NamedTuple):
             return None
         return of_pairs(self.base if self.beside is None else self.beside, self.noise, confidence)
 
+    def points(self, metric: Metric) -> tuple[Point, Point]:
+        """Base and head as points of a series, each run a round of its own."""
+        return _point(metric, self.base), _point(metric, self.head)
+
 
 class MetricDecision(NamedTuple):
     """What the pairs say of one metric.
@@ -84,11 +89,13 @@ class MetricDecision(NamedTuple):
 class InterimPlan:
     """When the pairs are looked at, and at what level.
 
-    :param most: pairs at which the series ends. :ivar sizes: pairs at each look, ascending.
+    :param most: pairs at which the series ends. :param power: of the spending function.
+        :ivar sizes: pairs at each look, ascending.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, power: float = SPENDING_POWER) -> None:
         self.most = most
+        self._power = power
         sizes = [FIRST_LOOK] if most > FIRST_LOOK else []
         while sizes and (size := sizes[-1] + STEP * max(1, sizes[-1] // (10 * STEP))) < most:
             sizes.append(size)
@@ -105,7 +112,7 @@ class InterimPlan:
         """
         is_planned = self.is_one(pairs) and not (ends and pairs < self.most)
         before = [size for size in self.sizes if size < pairs]
-        return level(alpha, [*before, pairs], self.most, ends=not is_planned)
+        return level(alpha, [*before, pairs], self.most, self._power, ends=not is_planned)
 
 
 def reachable(most: int, seconds: float, per_pair: float) -> int:
@@ -133,8 +140,11 @@ def _decision(
         looks.level(1 - confidence, count, ends=ends)
         for confidence in (rules.confidence, rules.maybe_confidence)
     )
-    noise = values.noise_of(1 - strong)
-    base, head = (_point(metric, side) for side in (values.base, values.head))
+    is_sampled = metric.kind is Kind.SAMPLED
+    noise = None if is_sampled else values.noise_of(1 - strong)
+    base, head = values.points(metric)
+    if is_sampled:
+        head = head._replace(levels=(strong, weak), ended=_SESSION)
     if noise is not None:
         head = head._replace(levels=(strong, weak), noise=(noise.low, noise.high), ended=_SESSION)
     found = difference(base, head, rules=rules)
@@ -145,8 +155,16 @@ def _decision(
     return MetricDecision(metric, verdict, None if counted else noise, is_settled, (strong, weak))
 
 
+def among_many(decisions: Sequence[MetricDecision], rules: Rules) -> list[MetricDecision]:
+    """The decisions on series of which some differ by chance, as they are many; those that may are open."""
+    verdicts = corrected([one.verdict for one in decisions], rules)
+    return [
+        one if verdict is one.verdict else one._replace(verdict=verdict, settled=False)
+        for one, verdict in zip(decisions, verdicts, strict=True)
+    ]
+
+
 def _point(metric: Metric, values: Floats) -> Point:
-    """Each run is a round of its own."""
     samples = [Sample(1, value, None, value > 0) for value in values.tolist()]
     rounds = tuple(Round(_SESSION, number, {"": one}) for number, one in enumerate(samples))
     return Point(rounds, metric.kind)
@@ -247,6 +265,7 @@ class PairRunner:
         use all.
     :param duet: how both sides are measured at the same time, None where they are in turns.
         :ivar parallel: whether a program uses several cores at once, so that they are in turns all the same.
+        :ivar warm: what the last unmeasured run gave.
     """
 
     def __init__(
@@ -268,6 +287,12 @@ class PairRunner:
         self._rng = rng
         self._duet = duet
         self._first = rng.randrange(2) if duet else 0
+        self.warm: Reading | None = None
+
+    @property
+    def frequency(self) -> float:
+        """Samples for each second of CPU time; 0 where nothing is sampled."""
+        return float(getattr(self._instrument, "frequency", 0.0))
 
     @property
     def is_pinned(self) -> bool:
@@ -301,7 +326,7 @@ class PairRunner:
             begun = left()
             # A run is let go on for as long as a pair of such runs fits in behind it.
             reading = self._run(side, build, partial(_share, begun, left, self.steps), None)
-            longest = max(longest, begun - left())
+            longest, self.warm = max(longest, begun - left()), reading
             if _is_parallel(reading):
                 self.parallel, self._cores, self._duet = True, (), None
         return longest

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -18,8 +19,12 @@ from perun.core.process import programs
 from perun.core.process.command import failed, find_executable, last_lines
 from perun.core.process.execution import Execution, RunSample, input_of, opened
 from perun.core.process.layout import Layout, padding
-from perun.measurement.series import Metric, measurements
+from perun.measurement.estimate import Kind
+from perun.measurement.headline import headline
+from perun.measurement.many import place_of
+from perun.measurement.series import CPU, INCLUSIVE, Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
+from perun.profile.sampled import SAMPLED
 from perun.repository.jobs import Job, PluginConfig, make_unit
 from perun.repository.repository import Repository
 from perun.running.compare.plan import CompareCase
@@ -123,9 +128,21 @@ class CollectorMetric(NamedTuple):
     def matches(self, metric: Metric, collector: str) -> bool:
         """Whether the name means this metric of the collector."""
         kind, _, subtype = self.name.partition(":")
+        if metric.type == SAMPLED and kind in (metric.type, collector):
+            return self._means(metric, subtype if subtype not in ("", CPU) else "*")
         if subtype:
             return metric.subtype == subtype and kind in (metric.type, collector, metric.uid)
         return kind in (metric.type, metric.subtype, metric.uid, collector)
+
+    def _means(self, metric: Metric, pattern: str) -> bool:
+        """Whether the pattern means a function; without what it calls, but where it says `inclusive`."""
+        if metric.subtype != CPU or metric.kind is not Kind.SAMPLED:
+            return pattern == metric.subtype
+        if metric.is_part == pattern.endswith(f":{INCLUSIVE}"):
+            return False
+        return any(
+            one == pattern or fnmatchcase(one, pattern) for one in (metric.uid, place_of(metric.uid)[1])
+        )
 
 
 class MetricSpec(NamedTuple):
@@ -347,6 +364,12 @@ class CollectorInstrument:
         self._wanted = wanted
         self._version_of = version_of
         self._unit: PluginConfig | None = wanted.units[0] if len(wanted.units) == 1 else None
+        self._missed = 0
+
+    @property
+    def frequency(self) -> float:
+        """Samples for each second of CPU time; 0 where nothing is sampled."""
+        return float(getattr(self._unit.params, "frequency", 0)) if self._unit else 0.0
 
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Collect one profile."""
@@ -368,13 +391,19 @@ class CollectorInstrument:
 
     def _values(self, profile: Profile, collector: str) -> dict[Metric, float]:
         sums: dict[Metric, float] = {}
+        found = headline(profile)
+        whole = "" if found is None else found.location
         for series in measurements(profile).values():
             metric = summed(self._case.job.cmd, series.metric)
-            if metric is not None and self._wanted.matches(series.metric, collector):
+            is_whole = series.metric.type == SAMPLED and series.metric.location == whole
+            if metric is not None and (is_whole or self._wanted.matches(series.metric, collector)):
                 value = series.values.mean() if is_printed(metric) else series.values.sum()
                 sums[metric] = sums.get(metric, 0.0) + float(value)
-        return sums
+        # A function that one version lacks has no sample there.
+        self._missed = 0 if any(one.location != whole for one in sums) else self._missed + 1
+        return sums if self._missed < _SIDES or [one.type for one in sums] != [SAMPLED] else {}
 
 
+_SIDES: Final = 2
 _SHOWN: Final = 12
 """Metrics that an error lists at most."""

@@ -7,15 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perun.core import conditions
 from perun.core.errors import Terminated
 from perun.core.process.programs import Speed
 from perun.core.wording import plural
 from perun.measurement.difference import Rules
+from perun.measurement.estimate import Kind
+from perun.measurement.many import LEAST_SHARE, Plan, renamed, share_of
 from perun.measurement.series import Metric
 from perun.models.two_samples.sequential import EARLY
 from perun.profile import session
@@ -24,26 +28,33 @@ from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
+from perun.profile.sampled import SAMPLED
 from perun.repository import registering
 from perun.repository.repository import Repository
 from perun.running.compare.decide import (
     ARMS,
+    BASE,
     BESIDE,
     EXACT_AFTER,
     FIRST_LOOK,
+    HEAD,
     InterimPlan,
     MetricDecision,
     PairRunner,
     PairValues,
+    among_many,
     decide,
     reachable,
 )
 from perun.running.compare.instruments import PEAK, BudgetSpent, Reading, clock, time_profile
-from perun.running.compare.plan import CompareCase, CompareSide
+from perun.running.compare.plan import NOISE, CompareCase, CompareSide
 
 REPEATED: Final = 3
 """Pairs under disturbance that are repeated in any case; beyond, one for each four undisturbed ones."""
 LARGEST_BUDGET: Final = 1e7
+LATE: Final = 3.0
+"""Power of the spending function of samples: what is clear early is very clear, and most of the level is left
+for the end, as of many functions few are settled before."""
 
 Progress = Callable[[Sequence[MetricDecision], int, int, float], None]
 """Gets what the pairs said at the last look, the pairs so far and at most, and the seconds that are left."""
@@ -60,6 +71,8 @@ class Trial:
     :ivar seconds: how long it all took. :ivar pinned: whether the program was kept on one core.
     :ivar together: the processors on which both sides ran at the same time, none where they were in turns;
         :ivar parallel: whether they were in turns as the program uses several cores.
+    :ivar shares: of functions of the CPU time, by samples; :ivar small: how many are too small for a verdict;
+        :ivar threshold: the growth that does not matter.
     :ivar reason: why there are no more pairs, where the time was over, and :ivar advice: what to do where it
         was not enough for one. :ivar interruption: the exception that ended it.
     """
@@ -74,6 +87,9 @@ class Trial:
     pinned: bool = False
     together: tuple[int, ...] = ()
     parallel: bool = False
+    shares: dict[Metric, float] = field(default_factory=dict)
+    small: int = 0
+    threshold: float = 0.0
     reason: str = ""
     advice: str = ""
     interruption: BaseException | None = None
@@ -83,6 +99,11 @@ class Trial:
         """The values of each metric that all runs gave."""
         return _series(self.pairs)
 
+    @property
+    def parts(self) -> list[MetricDecision]:
+        """What was decided of functions by samples of their time."""
+        return [one for one in self.decisions if one.metric.kind is Kind.SAMPLED]
+
     def readings(self, side: str) -> list[Reading]:
         """Those of one arm, in the order of measuring."""
         return [pair[side] for pair in self.pairs]
@@ -91,12 +112,47 @@ class Trial:
 def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, PairValues]:
     """The values of each metric that all runs of the pairs gave."""
     readings = [reading.values for pair in pairs for reading in pair.values()]
-    common = [metric for metric in readings[0] if all(metric in one for one in readings)] if readings else []
+    every = dict.fromkeys(metric for one in readings for metric in one)
+    common = [one for one in every if one.kind is Kind.SAMPLED or all(one in own for own in readings)]
     arms = (*ARMS, BESIDE) if pairs and BESIDE in pairs[0] else ARMS
+    old = _renamed(pairs)
+    former = set(old.values())
+
+    def amounts(metric: Metric, arm: str) -> NDArray[np.float64]:
+        own = metric if arm == HEAD else old.get(metric, metric)
+        return np.array([pair[arm].values.get(own, 0.0) for pair in pairs])  # of no sample there is none
+
     return {
-        metric: PairValues(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in arms))
+        metric: PairValues(*(amounts(metric, arm) for arm in arms))
         for metric in common
+        if metric not in former
     }
+
+
+def _renamed(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Metric]:
+    """What samples say of functions whose files were renamed, by that of the head."""
+    sides: list[dict[str, Metric]] = [
+        {one.uid: one for pair in pairs for arm in arms for one in pair[arm].values if one.is_part}
+        for arms in ((BASE, NOISE), (HEAD,))
+    ]
+    return {sides[1][new]: sides[0][old] for new, old in renamed(*sides).items()}
+
+
+def _decide(trial: Trial, looks: InterimPlan, rules: Rules, *, ends: bool = False) -> None:
+    """Judge what was measured so far; of many functions those that are large enough."""
+    series = trial.series
+    parts = [metric for metric in series if metric.is_part]
+    whole = next((own for one, own in series.items() if one.type == SAMPLED and not one.is_part), None)
+    if whole is not None:
+        sums = [float(one.sum()) for one in whole[:2]]
+        trial.shares = {one: share_of([float(own.sum()) for own in series[one][:2]], sums) for one in parts}
+    small = {one for one, share in trial.shares.items() if share < LEAST_SHARE and len(parts) > 1}
+    series = {one: values for one, values in series.items() if one not in small}
+    trial.small = len(small)
+    decisions = decide(series, looks, rules, ends=ends)
+    parts_of = [one for one in decisions if one.metric.kind is Kind.SAMPLED]
+    trial.decisions = [one for one in decisions if one.metric.kind is not Kind.SAMPLED]
+    trial.decisions += among_many(parts_of, rules)
 
 
 def run(
@@ -117,10 +173,11 @@ def run(
     :param note: called where the budget is enough for few pairs only, before they are measured.
     :raises PerunError: names the side whose command fails.
     """
-    trial = Trial(name)
+    trial = Trial(name, threshold=rules.threshold)
     start = clock()
     deadline = start + min(budget, LARGEST_BUDGET)
     looks: InterimPlan | None = None
+    planned = partial(InterimPlan, power=LATE) if runner.frequency else InterimPlan
 
     def left() -> float:
         return deadline - clock()
@@ -134,6 +191,10 @@ def run(
                 f"enough for about {plural(fits, 'pair')} of {_runs(runner)}, but {FIRST_LOOK} decide: "
                 f"--budget {_enough(longest, runner)}"
             )
+        if runner.frequency and runner.warm is not None:
+            looked = planned(max(min(fits, most_pairs), 1))
+            level = looked.level(1 - rules.confidence, looked.most, ends=True)
+            note(_power(runner.warm, runner.frequency, longest * runner.steps, budget, level, rules))
         warm = clock()
         watch = conditions.ConditionWatch()
         while left() > 0:
@@ -147,13 +208,12 @@ def run(
             count = len(trial.pairs)
             per_pair = (clock() - warm) / (count + trial.repeated)
             if looks is None and count >= min(FIRST_LOOK, most_pairs):
-                looks = InterimPlan(reachable(most_pairs, count * per_pair + left(), per_pair))
+                looks = planned(reachable(most_pairs, count * per_pair + left(), per_pair))
             most = looks.most if looks else most_pairs
             if count >= most:
                 break
             if (looks and looks.is_one(count)) or _may_be_exact(trial):
-                series = trial.series
-                trial.decisions = decide(series, looks or InterimPlan(most), rules)
+                _decide(trial, looks or planned(most), rules)
                 if _is_settled(trial):
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
@@ -167,11 +227,17 @@ def run(
     trial.seconds = clock() - start
     trial.pinned, trial.together, trial.parallel = runner.is_pinned, runner.together, runner.parallel
     if not _is_settled(trial):
-        looks = looks or InterimPlan(most_pairs)
-        trial.decisions = decide(trial.series, looks, rules, ends=True)
+        _decide(trial, looks or planned(most_pairs), rules, ends=True)
     if trial.interruption is not None:
         trial.decisions = [undecided(one, len(trial.pairs)) for one in trial.decisions]
     return trial
+
+
+def _power(warm: Reading, frequency: float, wall: float, budget: float, level: float, rules: Rules) -> str:
+    """What the samples of such runs can find. :param wall: seconds of a pair."""
+    total = max(warm.values.values())
+    parts = sum(one.is_part and value >= LEAST_SHARE * total for one, value in warm.values.items())
+    return Plan(level, max(parts, 1), rules.threshold).told(total, wall, frequency, budget)
 
 
 def _warmed_up(trial: Trial, runner: PairRunner, left: Callable[[], float]) -> float:
@@ -209,8 +275,8 @@ def _enough(longest: float, runner: PairRunner) -> int:
 
 def _is_settled(trial: Trial) -> bool:
     """Whether the answer is there: each metric is settled, or after many pairs one of them."""
-    settled = [one.settled for one in trial.decisions]
-    return any(settled) if len(trial.pairs) >= EARLY else bool(settled) and all(settled)
+    settled = [one.settled for one in trial.parts or trial.decisions]
+    return any(settled) if not trial.parts and len(trial.pairs) >= EARLY else bool(settled) and all(settled)
 
 
 def _may_be_exact(trial: Trial) -> bool:

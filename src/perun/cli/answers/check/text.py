@@ -247,7 +247,8 @@ class CheckText(VersionTree):
             return baseline
         lines = self._lines(comparison)
         refused = [result for result in comparison.results if result.reason and self._every]
-        if not (lines or refused or comparison.incomplete or comparison.environment):
+        told = "functions" in (comparison.session or {})
+        if not (lines or refused or told or comparison.incomplete or comparison.environment):
             return baseline
         say(f"{prefix}{self._configuration(comparison.target)}{self._against(comparison)}")
         prefix += "  "
@@ -298,7 +299,9 @@ class CheckText(VersionTree):
 
     def _tells(self, comparison: Comparison, change: PerformanceChange) -> bool:
         """Whether it is listed: what is certain or a failure, and all of what the user named or measured."""
-        asked = comparison.session is not None or comparison.baseline_version is None
+        functions = (comparison.session or {}).get("functions") or {"judged": 1}
+        asked = comparison.session is not None and functions["judged"] == 1
+        asked |= comparison.session is None and comparison.baseline_version is None
         return asked or change not in UNDECIDED or is_degradation(change, self._page.level)
 
     def _table(self, lines: list[_Line], target: ProfileInfo, prefix: str) -> None:
