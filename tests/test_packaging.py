@@ -35,6 +35,7 @@ BUILT = {
     "perun/collect/sample/perun_sample",
     "perun/core/process/perun_guard",
     "perun/collect/memory/libperun_memory_analysis.so",
+    "perun/importer/libperun_samples.so",
     "perun/core/process/perun_launch",
     "perun/core/process/perun_speed",
 }

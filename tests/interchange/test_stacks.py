@@ -6,6 +6,7 @@ one of speedscope and callgrind's small one by hand, after their published schem
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from exchanged import CORPUS, Reader, guessed, needed, python_with, run, stacks
 
 from perun.core.errors import ProfileError
 from perun.measurement.series import measurements
+from perun.plugin.interchange import Imported
 
 Build = Callable[..., Path]
 FIRST = sorted(path for path in CORPUS.glob("import-*/*") if path.name not in ("plain.folded", "lines.json"))
@@ -120,11 +122,45 @@ def test_real_perf(read: Reader, program: Build, tmp_path: Path) -> None:
     assert any(one.endswith("heavy;work") or "main;work" in one for one in stacks(printed[0].profile))
 
 
-def test_pieces_of_any_size_say_the_same(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    (whole,) = read.corpus("perf", "script.txt")
-    monkeypatch.setattr("perun.plugin.interchange.PIECE", 7)
-    (pieces,) = read.corpus("perf", "script.txt")
-    assert stacks(pieces.profile) == stacks(whole.profile)
+def perf_script(seed: int) -> str:
+    """Samples of all forms that perf script prints, and of some that it does not."""
+    rnd = random.Random(seed)
+    frame = "\t  {n:x}{at} f{n}+0x{at} (/lib/{n}.so)\n"
+    stacks = ["", *("".join(frame.format(n=n, at=at) for at in range(n % 4)) for n in range(9))]
+    lines = [
+        "prog {n} [001] {n}.5:   {n} cycles:ppp: ", "my prog {n}/7 [000] 1.{n}: cpu-clock: ", "# {n}", " x",
+        "a 1.5: 3 {n} 2.5: {n} x:", "prog {n} 1.5: 99999999999999999999 cycles:", "prog {n} cycles: ",
+        "prog {n}  9.{n}: 999999999999999999 cycles: ", "prog {n} 1.{n}: cycles: 1{n} work+0x1 (/a)",
+        "p {n} 2.5: 1 sched:sched_switch: comm={n}",
+    ]  # fmt: skip
+    made = [rnd.choice(lines).format(n=rnd.randrange(9)) + "\n" + rnd.choice(stacks) for _ in range(300)]
+    return "".join(one + rnd.choice(["\n", "\n", "\n\n", "\r\n", " \n"]) for one in made)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_of_any_size_and_without_the_library_say_the_same(
+    read: Reader, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    text = perf_script(seed)
+    found = [content(read("perf", text))]
+    monkeypatch.setattr("perun.plugin.interchange.PIECE", 1 + 97 * seed)
+    found.append(content(read("perf", text)))
+    monkeypatch.setattr("perun.importer.perf._MOST_KNOWN", 1000)
+    found.append(content(read("perf", text)))
+    monkeypatch.setattr("perun.importer.perf.load", lambda: None)
+    found.append(content(read("perf", text)))
+    assert len(found[0]) > 1 and found == [found[0]] * 4
+
+
+def content(found: list[Imported]) -> dict[str, dict[str, object]]:
+    """What is sampled, by the collector that stands for it."""
+    return {
+        one.profile["collector_info"]["name"]: {
+            str(resource["uid"]) + str(resource.get("trace")): (resource["amount"], resource.get("samples"))
+            for _, resource in one.profile.all_resources()
+        }
+        for one in found
+    }
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from perun.core.process import programs
 from perun.importer._common import note_cut
+from perun.importer._samples import END, FULL, SHAPE, Samples, Step, load
 from perun.plugin.interchange import MOST_OF_LINE, ImportContext, Imported, ImportFile
 from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
@@ -29,6 +30,8 @@ _CLOCKS: Final = ("cpu-clock", "task-clock")
 _MOST_EVENTS: Final = 100
 _MOST_KNOWN: Final = 1 << 26
 """Bytes of stacks as text that are kept to know them again."""
+_MOST_LINES: Final = 1 << 16
+"""Lines of frames that are kept likewise."""
 
 
 class PerfImporter:
@@ -98,12 +101,22 @@ class _Reader:
         self._rest = b""
         self._known: dict[tuple[bytes, bytes, bytes], list[int]] = {}
         self._size = 0
+        self._frames: dict[bytes, Frame | None] = {}
+        library = load()
+        self._samples = Samples(library, _MOST_KNOWN) if library is not None else None
+        self._kinds: dict[tuple[bytes, bytes], int] = {}
 
     def take(self, piece: bytes) -> None:
         """The samples that the next piece of the text completes."""
-        *blocks, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").split(b"\n\n")
-        for block in blocks:
-            self._block(block)
+        if b"\r" in piece or self._rest[-1:] == b"\r":
+            piece, self._rest = (self._rest + piece).replace(b"\r\n", b"\n"), b""
+        start = 0
+        if self._rest:
+            start = piece.find(b"\n\n") + 2
+            start = start if start > 1 else len(piece)
+            self._rest = self._blocks(self._rest + piece[:start], 0)
+        if start < len(piece):
+            self._rest = self._blocks(piece, start)
         if len(self._rest) > MOST_OF_LINE:  # a line for each sample, without call stacks
             whole, _, self._rest = self._rest.rpartition(b"\n")
             if not whole:
@@ -114,6 +127,36 @@ class _Reader:
         """All that was read is added up."""
         self.take(b"\n\n")
         self._settle()
+
+    def _blocks(self, data: bytes, start: int) -> bytes:
+        """Take the blocks from `start` on; what is behind the last whole one is given back."""
+        if self._samples is None:
+            *blocks, rest = data[start:].split(b"\n\n")
+            for block in blocks:
+                self._block(block.lstrip(b"\n"))
+            return rest
+        step = self._samples.step
+        step.at = start
+        while self._samples.take(data) != END:
+            if step.why == SHAPE:
+                self._samples.shape(data, self._kind(data[step.at : step.line], step))
+            elif step.why == FULL:
+                self._settle()
+            else:
+                self._block(data[step.at : step.end])
+                step.at = step.end
+        return data[step.at :]
+
+    def _kind(self, line: bytes, step: Step) -> int:
+        """A number for the command and the event of lines as this one; -1 where its period is not what it
+        seems."""
+        found = _SAMPLE.match(line)
+        place = (step.period - step.at, step.period_end - step.at)
+        place = place if place[0] < place[1] else (-1, -1)
+        if found is None or line[found.end() :].strip() or found.span("period") != place:
+            return -1
+        self.program = self.program or _text(found["comm"])
+        return self._kinds.setdefault((found["comm"], found["event"]), len(self._kinds))
 
     def _block(self, block: bytes) -> None:
         header, _, frames = block.partition(b"\n")
@@ -136,6 +179,7 @@ class _Reader:
 
     def _sample(self, found: re.Match[bytes], frames: bytes) -> None:
         comm, period, event = found.group("comm", "period", "event")
+        self.program = self.program or _text(comm)
         key = (comm, event, frames)
         sums = self._known.get(key)
         if sums is None:
@@ -149,12 +193,16 @@ class _Reader:
     def _settle(self) -> None:
         """Add what is known as text to the stacks, and forget the text."""
         for (comm, event, frames), sums in self._known.items():
-            stacks, node = self._new(comm, event, frames)
-            stacks.add(node, *sums)
+            self._add(comm, event, frames, *sums)
         self._known.clear()
         self._size = 0
+        if self._samples is not None:
+            kinds = list(self._kinds)
+            for kind, frames, *sums in self._samples.drain():
+                self._add(*kinds[kind], frames, *sums)
+            self._kinds.clear()
 
-    def _new(self, comm: bytes, event: bytes, frames: bytes) -> tuple[SampledStacks, int]:
+    def _add(self, comm: bytes, event: bytes, text: bytes, *sums: int) -> None:
         name = event.decode("utf-8", "replace").strip(":")
         stacks = self.events.get(name)
         if stacks is None:
@@ -162,9 +210,37 @@ class _Reader:
                 raise self._file.wrong(f"it has more than {_MOST_EVENTS} events")
             unit = "ns" if name.partition(":")[0] in _CLOCKS else ""
             stacks = self.events[name] = SampledStacks({name: unit, "samples": ""})
-        program = comm.decode("utf-8", "replace").strip()
-        self.program = self.program or program
-        return stacks, stacks.node([Frame(program), *reversed(list(_frames(frames)))])
+        frames = [Frame(_text(comm)), *self._stack(text)]
+        stacks.add(stacks.node(frames), *sums)
+
+    def _stack(self, text: bytes) -> list[Frame]:
+        """The frames, the outermost first."""
+        known, lines = self._frames, text.split(b"\n")
+        try:
+            found = [known[line] for line in lines]
+        except KeyError:
+            if len(known) > _MOST_LINES:
+                known.clear()
+            for line in lines:
+                if line not in known:
+                    known[line] = _plain(line)
+            found = [known[line] for line in lines]
+        # Where a line is none of a plain frame, it says something about the others.
+        return (
+            [one for one in reversed(found) if one is not None]
+            if None not in found
+            else [*_frames(text)][::-1]
+        )
+
+
+def _text(comm: bytes) -> str:
+    return comm.decode("utf-8", "replace").strip()
+
+
+def _plain(line: bytes) -> Frame | None:
+    """The frame of a line that says all about it; else None."""
+    found = list(_frames(line))
+    return found[0] if found and found[0].source else None
 
 
 def _frames(text: bytes) -> Iterator[Frame]:

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from operator import add
 from typing import Any, Final
 
 from perun.core.errors import ProfileError
+from perun.profile.arrays import np
 from perun.profile.calls import Frame
 from perun.profile.format.core import Profile
+from perun.profile.uid import flatten
 
 SAMPLED: Final = "sample"
 """Type of the profile and its resources."""
@@ -57,37 +60,68 @@ class SampledStacks:
         self.cut = 0
         self._frames: list[Frame] = []
         self._numbers: dict[Frame, int] = {}
-        self._nodes: dict[tuple[int, int], int] = {}
+        self._nodes: dict[int, int] = {}
         self._parent, self._frame, self._depth = array("q"), array("q"), array("q")
-        self._amounts: list[list[float]] = [[] for _ in self.values]
+        self._sums: dict[int, list[float]] = {}
 
     def node(self, stack: Sequence[Frame]) -> int:
         """The number of a stack, which begins with the outermost call; -1 for an empty one."""
-        node = -1
-        for frame in stack:
-            node = self.below(node, frame)
+        node, nodes = -1, self._nodes
+        numbers = list(map(self._numbers.get, stack))
+        for at, number in enumerate(numbers):
+            below = None if number is None else nodes.get((node + 1) * MOST_FRAMES + number)
+            if below is None:
+                return self._grown(node, stack[at:], numbers[at:])
+            node = below
         return node
+
+    def _grown(self, node: int, tail: Sequence[Frame], numbers: Sequence[int | None]) -> int:
+        """The number of a stack that goes on with these frames, the first of which is new there.
+
+        :param numbers: of the frames, as far as they are known.
+        """
+        first, depth = len(self._parent), self._depth[node] + 1 if node >= 0 else 1
+        if (
+            depth + len(tail) > MOST_DEPTH
+            or first + len(tail) > MOST_NODES
+            or len(self._frames) + len(tail) > MOST_FRAMES
+        ):
+            for frame in tail:
+                node = self.below(node, frame)
+            return node
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(tail):
+            for frame in tail:
+                if self._numbers.setdefault(frame, len(self._frames)) == len(self._frames):
+                    self._frames.append(frame)
+            known = [self._numbers[frame] for frame in tail]
+        end = first + len(tail)
+        callers = [node, *range(first, end - 1)]
+        self._parent.extend(callers)
+        self._frame.extend(known)
+        self._depth.extend(range(depth, depth + len(tail)))
+        keys = [(caller + 1) * MOST_FRAMES + number for caller, number in zip(callers, known, strict=True)]
+        self._nodes.update(zip(keys, range(first, end), strict=True))
+        return end - 1
 
     def below(self, node: int, frame: Frame) -> int:
         """The number of a stack that goes on with this frame; the stack itself where it is too deep."""
-        number = self._numbers.get(frame)
-        below = None if number is None else self._nodes.get((node, number))
+        number = self._numbers.get(frame, len(self._frames))
+        key = (node + 1) * MOST_FRAMES + number
+        below = self._nodes.get(key)
         if below is not None:
             return below
         depth = self._depth[node] + 1 if node >= 0 else 1
-        full = len(self._frames) >= MOST_FRAMES if number is None else False
-        if full or depth > MOST_DEPTH or len(self._parent) >= MOST_NODES:
+        if depth > MOST_DEPTH or number >= MOST_FRAMES or len(self._parent) >= MOST_NODES:
             self.cut += 1
             return node
-        if number is None:
-            number = self._numbers[frame] = len(self._frames)
+        if number == len(self._frames):
+            self._numbers[frame] = number
             self._frames.append(frame)
-        below = self._nodes[node, number] = len(self._parent)
+        below = self._nodes[key] = len(self._parent)
         self._parent.append(node)
         self._frame.append(number)
         self._depth.append(depth)
-        for own in self._amounts:
-            own.append(0)
         return below
 
     def add(self, node: int, *amounts: float) -> None:
@@ -95,9 +129,11 @@ class SampledStacks:
 
         :param amounts: of each of the values.
         """
+        if len(amounts) != len(self.values):
+            raise ValueError(f"{len(amounts)} numbers of a sample in place of {len(self.values)}")
         if node >= 0:
-            for own, amount in zip(self._amounts, amounts, strict=True):
-                own[node] += amount
+            sums = self._sums.get(node)
+            self._sums[node] = list(amounts) if sums is None else [*map(add, sums, amounts)]
 
     def profile(self, collector: str, program: str) -> Profile:
         """What was sampled.
@@ -105,13 +141,15 @@ class SampledStacks:
         :param collector: the name that stands for it. :param program: what was sampled; may be empty.
         :raises ProfileError: where there is no sample with a stack.
         """
-        if not any(any(own) for own in self._amounts):
+        if not any(map(any, self._sums.values())):
             raise ProfileError(
                 "it has no sample with a call stack", "record it anew, with call stacks (perf record -g)"
             )
         main, *others = self.values
         units = {f"{SAMPLED} ({name})": unit for name, unit in self.values.items()}
-        profile = Profile(
+        groups = _Groups()
+        self._add_groups(groups, program or collector, main, others)
+        return Profile(
             {
                 "header": {
                     "type": SAMPLED, "cmd": program or collector, "args": "", "workload": "",
@@ -119,76 +157,87 @@ class SampledStacks:
                 },
                 "collector_info": {"name": collector, "params": {}},
                 "postprocessors": [],
+                "resource_type_map": groups.constants,
+                "resources": groups.columns,
             }
         )  # fmt: skip
-        resources = list(self._resources(program or collector, main, others))
-        profile.update_resources(resources, columns=others)
-        return profile
 
-    def _resources(self, program: str, main: str, others: Sequence[str]) -> Iterator[dict[str, Any]]:
-        totals = {name: _whole(sum(own)) for name, own in zip((main, *others), self._amounts, strict=True)}
-        yield {
-            "type": SAMPLED, "subtype": main, "uid": {"source": program, SAMPLED: "total"},
-            "amount": totals.pop(main), **totals,
-        }  # fmt: skip
-        used = [node for node in range(len(self._parent)) if any(own[node] for own in self._amounts)]
-        used.sort(key=lambda node: -abs(self._amounts[0][node]))
+    def _add_groups(self, groups: _Groups, program: str, main: str, others: Sequence[str]) -> None:
+        names = (main, *others)
+        totals = dict(zip(names, map(sum, zip(*self._sums.values(), strict=True)), strict=True))
+        groups.add(main, {"source": program, SAMPLED: "total"}, totals)
+        records = [_record(frame) for frame in self._frames]
+        plain = [_record(frame, line=False) for frame in self._frames]
+        used = [node for node, sums in self._sums.items() if any(sums)]
+        used.sort(key=lambda node: (-abs(self._sums[node][0]), node))
         for node in used[:MOST_STACKS]:
-            yield self._resource(self._stack(node), main, others, [own[node] for own in self._amounts])
+            trace = [records[number] for number in self._stack(node)]
+            groups.add(main, plain[self._frame[node]], dict(zip(names, self._sums[node], strict=True)), trace)
         rest: dict[int, list[float]] = {}
         for node in used[MOST_STACKS:]:
-            sums = rest.setdefault(self._frame[node], [0] * len(self._amounts))
-            for place, own in enumerate(self._amounts):
-                sums[place] += own[node]
-        for number, sums in rest.items():
-            yield self._resource([self._frames[number], OTHER], main, others, sums)
-        for frame, amount in self._inclusive():
-            uid = {**_record(frame, line=False), SAMPLED: "inclusive"}
-            yield {"type": SAMPLED, "subtype": main, "uid": uid, "amount": _whole(amount)}
+            frame = self._frame[node]
+            rest[frame] = [*map(add, rest.get(frame, (0,) * len(names)), self._sums[node])]
+        for frame, sums in rest.items():
+            trace = [records[frame], _record(OTHER)]
+            groups.add(main, plain[frame], dict(zip(names, sums, strict=True)), trace)
+        for function, amount in self._inclusive():
+            groups.add(main, {**_record(function, line=False), SAMPLED: "inclusive"}, {main: amount})
 
-    def _resource(
-        self, trace: Sequence[Frame], main: str, others: Sequence[str], amounts: Sequence[float]
-    ) -> dict[str, Any]:
-        return {
-            "type": SAMPLED, "subtype": main, "uid": _record(trace[0], line=False),
-            "trace": [_record(frame) for frame in trace], "amount": _whole(amounts[0]),
-            **{name: _whole(amount) for name, amount in zip(others, amounts[1:], strict=True)},
-        }  # fmt: skip
-
-    def _stack(self, node: int) -> list[Frame]:
-        """The frames of a stack, the innermost first."""
-        stack = []
+    def _stack(self, node: int) -> Iterator[int]:
+        """The numbers of the frames of a stack, the innermost first."""
         while node >= 0:
-            stack.append(self._frames[self._frame[node]])
+            yield self._frame[node]
             node = self._parent[node]
-        return stack
 
     def _inclusive(self) -> list[tuple[Frame, float]]:
         """The functions that took most with all that they called; of recursive calls the outermost counts."""
-        sums = list(self._amounts[0])
-        for node in range(len(sums) - 1, -1, -1):  # callers come before their callees
-            if self._parent[node] >= 0:
-                sums[self._parent[node]] += sums[node]
-        plain = [frame._replace(line=0) for frame in self._frames]
-        children: dict[int, list[int]] = {}
-        for node, parent in enumerate(self._parent):
-            children.setdefault(parent, []).append(node)
-        found: dict[Frame, float] = {}
-        inside: dict[Frame, None] = {}
-        waiting = children.get(-1, []).copy()
-        while waiting:
-            node = waiting.pop()
-            if node < 0:
-                inside.popitem()
-                continue
-            function = plain[self._frame[node]]
-            if function not in inside:
-                found[function] = found.get(function, 0) + sums[node]
-                inside[function] = None
-                waiting.append(-1)  # all that it calls comes before that
-            waiting += children.get(node, ())
-        largest = sorted(found.items(), key=lambda one: -one[1])[:_MOST_FUNCTIONS]
-        return [(function, amount) for function, amount in largest if amount]
+        parent, frame, depth = (np.array(one) for one in (self._parent, self._frame, self._depth))
+        sums, sizes = np.zeros(len(parent)), np.ones(len(parent), np.int64)
+        sums[list(self._sums)] = [float(own[0]) for own in self._sums.values()]
+        order = np.lexsort((parent, depth))  # by depth, and there by caller
+        levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
+        for level in levels[:0:-1]:
+            np.add.at(sums, parent[level], sums[level])
+            np.add.at(sizes, parent[level], sizes[level])
+        # Numbers in which all stacks below a stack, as many as its size, follow it.
+        places = np.zeros(len(parent), np.int64)
+        for level in levels:
+            before, callers = np.cumsum(sizes[level]) - sizes[level], parent[level]
+            first = np.append(True, np.diff(callers) != 0)
+            behind = before - np.maximum.accumulate(np.where(first, before, 0))
+            places[level] = np.where(callers < 0, 0, places[callers] + 1) + behind
+        plain: dict[Frame, int] = {}
+        numbers = [plain.setdefault(one._replace(line=0), len(plain)) for one in self._frames]
+        function = np.array(numbers)[frame]
+        order = np.lexsort((places, function))
+        function, places = function[order], places[order]
+        far = function * (len(parent) + 1)
+        ends = np.maximum.accumulate(far + places + sizes[order])
+        outermost = np.append(True, (far + places)[1:] >= ends[:-1])
+        found = np.bincount(function[outermost], sums[order][outermost], len(plain))
+        functions, amounts = list(plain), found.tolist()
+        largest = np.argsort(-found, kind="stable")[:_MOST_FUNCTIONS].tolist()
+        return [(functions[number], amounts[number]) for number in largest if amounts[number]]
+
+
+class _Groups:
+    """The regions of a profile with its resources, each of which is a group."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, dict[str, Any]] = {}
+        self.columns: dict[str, dict[str, list[float]]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, subtype: str, uid: Any, amounts: Mapping[str, float], trace: Any = None) -> None:
+        """One more resource; the first of the amounts is that of the subtype."""
+        name = str(flatten(uid))
+        number = self._counts[name] = self._counts.get(name, -1) + 1
+        key = f"{name}#{number}"
+        own = {} if trace is None else {"trace": trace}
+        self.constants[key] = {"subtype": subtype, **own, "type": SAMPLED, "uid": uid}
+        self.columns[key] = {
+            ("amount" if one == subtype else one): [_whole(amount)] for one, amount in amounts.items()
+        }
 
 
 def _record(frame: Frame, *, line: bool = True) -> dict[str, Any]:

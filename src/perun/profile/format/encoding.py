@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
 from perun.profile.format.columns import CompressedColumn, is_packed, unpacked
 
 _NUMBERS: Final = {int, float}
+_TEXT: Final = {str}
+_LIST: Final = {list}
 _PIECE: Final = 1 << 18
 _NUMBERS_PER_PIECE: Final = 512
 _FAST_NUMBERS_FROM: Final = 1 << 16  # json encodes them in the time that importing msgspec takes
@@ -65,24 +68,40 @@ def _regions(regions: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
 
 def _groups(groups: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
     opening = "{" + style.line(2)
-    for key, columns in groups.items():
-        yield opening + _key(key, style)
-        if isinstance(columns, Mapping) and columns:
-            inner = "{" + style.line(3)
-            for name, column in columns.items():
-                yield inner + _key(name, style)
-                if isinstance(column, CompressedColumn):
-                    yield from _numbers(column.parts(), len(column), style)
-                elif is_packed(column):
-                    yield from _numbers([column], len(column), style)
-                else:
-                    yield style.text(column, style.line(3))
-                inner = "," + style.line(3)
-            yield style.line(2) + "}"
-        else:
-            yield style.text(columns, style.line(2))
-        opening = "," + style.line(2)
+    for are_short, run in groupby(groups.items(), _is_short):
+        while are_short and style.indent is None and (some := dict(islice(run, _NUMBERS_PER_PIECE))):
+            yield opening + style.text(some, "")[1:-1]
+            opening = ","
+        for key, columns in run:
+            yield opening + _key(key, style)
+            if isinstance(columns, Mapping) and columns:
+                inner = "{" + style.line(3)
+                for name, column in columns.items():
+                    yield inner + _key(name, style)
+                    if isinstance(column, CompressedColumn):
+                        yield from _numbers(column.parts(), len(column), style)
+                    elif is_packed(column):
+                        yield from _numbers([column], len(column), style)
+                    else:
+                        yield style.text(column, style.line(3))
+                    inner = "," + style.line(3)
+                yield style.line(2) + "}"
+            else:
+                yield style.text(columns, style.line(2))
+            opening = "," + style.line(2)
     yield style.line(1) + "}"
+
+
+def _is_short(group: tuple[Any, Any]) -> bool:
+    """Whether all columns of a group are lists, as those are that nobody packed, and all keys texts: then
+    many groups are written at once."""
+    key, columns = group
+    return (
+        type(key) is str
+        and type(columns) is dict
+        and set(map(type, columns)) <= _TEXT
+        and set(map(type, columns.values())) == _LIST
+    )
 
 
 def _numbers(parts: Iterable[Any], count: int, style: JsonStyle) -> Iterator[str]:
@@ -263,7 +282,8 @@ class _Numbers:
         self._of_object: dict[int, int] = {}
 
     def of(self, trace: list[Any]) -> int:
-        stack = tuple(map(self._frame, trace))
+        known = self._of_object
+        stack = tuple([known.get(id(frame)) or self._frame(frame) for frame in trace])
         return self.stacks.setdefault(stack, len(self.stacks))
 
     def _frame(self, frame: Any) -> int:
