@@ -11,6 +11,13 @@ QUICK = ("an early end that is gone, so that another function runs more often", 
 COMMITS = {one.name: one for one in explained_commits.COMMITS}
 ENOUGH = 18
 """Of the twenty."""
+BODY = """    long sum = 0;
+    for (int i = 0; i < 40; i++)
+        sum += (from->place * i) ^ (to->place + sum);
+    return sum;
+"""
+RENAMED = ("brackets.c", BODY, BODY.replace("sum", "total"))
+"""Of the function that is called more often: its lines change, and cost the same a call."""
 
 
 @pytest.fixture
@@ -38,7 +45,8 @@ def named(cause, wanted):
 
 
 def test_what_calls_more_often_leads_and_what_is_called_is_its_effect(lead, perun):
-    causes, folder = lead(COMMITS[QUICK[0]])
+    commit = COMMITS[QUICK[0]]
+    causes, folder = lead(commit._replace(edits=[*commit.edits, RENAMED]))
     first = causes[0]
     assert (first["kind"], first["name"], first["path"]) == ("function", "find_open", "brackets.c")
     (effect,) = [one for one in first["effects"] if one["function"] == "process"]

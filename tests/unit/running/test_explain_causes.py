@@ -131,6 +131,8 @@ def test_ten_effects_of_one_cause_are_one_line() -> None:
         + ", ".join(f"f{number}() executes 3x, 100 instr -> 300 instr" for number in range(3))
         + ", 7 more functions: 3x, 0.700 k instr -> 2.10 k instr"
     )
+    data = cause._replace(kind="data", name="", path="a.txt", effects=effects[:1])
+    assert cause_sentence(data).startswith("a.txt changed (data); that may be why f0() executes 3x")
     nothing = Cause("nothing", "a.h, README", "", 0, 0, 0, 0, 0.5, effects[:1])
     assert cause_sentence(nothing).startswith("nothing in the diff touches what costs more: f0()")
     assert "it may be what changed in a.h, README" in cause_sentence(nothing)

@@ -112,6 +112,12 @@ def test_texts_that_are_no_sources_have_no_functions(text: str) -> None:
     assert spans("a.c", text) == {}
 
 
+def test_macros_are_no_names_of_functions() -> None:
+    text = "FUNCTION(walk)\n{\n}\nUNUSED(n) int leaf(int n)\n{\n}\nint own(int n)\n{\n}\n"
+    found = functions_of("a.c", text, {"FUNCTION", "UNUSED"})
+    assert found == [("walk", 1, 3), ("leaf", 4, 6), ("own", 7, 9)]
+
+
 def test_what_a_line_defines() -> None:
     lines = {"#define N 3": "N", "  # define F(x) x": "F", "LIMIT = 3": "LIMIT",
              "static const int k[] = {1};": "k", "import numpy": "numpy", "if (a == b)": "",
@@ -250,6 +256,8 @@ def test_sentences() -> None:
     new = sentence(function("new", 0, 5))
     assert new.startswith("new() executes instructions that it did not before [exact]")
     assert "no line of it changed in a.c:3-9" in sentence(function("other", 5, 6))
+    unknown = sentence(function("other", 5, 6)._replace(first=0, last=0))
+    assert unknown.endswith("its lines are not known") and "no line" not in unknown
 
 
 def test_cost_that_moved_from_one_function_to_another() -> None:

@@ -25,7 +25,7 @@ from perun.pages import CSS, escape, frame, page
 from perun.plugin.params import param
 from perun.profile.amounts import percent, readable, readable_pair
 from perun.running.compare.plan import refuse_with_benchmark, share
-from perun.running.explain.causes import cause_sentence, location_of, without_effects
+from perun.running.explain.causes import cause_sentence, location_of, locations, without_effects
 from perun.running.explain.costs import certainty, difference, place, ratio, sentence
 from perun.running.explain.data import (
     AllocatorSite,
@@ -223,9 +223,10 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
         session.say()
         _cause(session, cause, by_location.get(location_of(cause)))
     shown = functions if every else functions[:MOST_FUNCTIONS]
+    of_causes = locations(case.causes)
     for one in shown:
         session.say()
-        _function(session, one)
+        _function(session, one, with_lines=one.location not in of_causes)
     if len(shown) < len(functions):
         session.say()
         left = plural(len(functions) - len(shown), "function")
@@ -250,14 +251,15 @@ def _cause(session: Session, cause: Cause, function: FunctionChange | None) -> N
         _diff(session, cause.lines, cause.amounts)
 
 
-def _function(session: Session, one: FunctionChange) -> None:
+def _function(session: Session, one: FunctionChange, *, with_lines: bool) -> None:
+    """:param with_lines: whether its changed lines are told; those of a cause stand there."""
     colour = "red" if one.score > 0 else "green"
     session.say(f"  {session.paint(one_line(sentence(one)), colour)}")
     _facts(session, one, one.costs)
     for path, lines in groupby(one.near, key=itemgetter(0)):
         session.say(f"    {one_line(path)}")
         _diff(session, [line for _, line in lines])
-    if one.lines:
+    if one.lines and with_lines:
         session.say(f"    {one_line(place(one))}")
         _diff(session, one.lines)
 

@@ -388,18 +388,15 @@ def _shown(name: str) -> str:
 
 
 def without_effects(case: CaseReport) -> list[FunctionChange]:
-    """The functions that no cause tells of: others, and effects of which more than instructions changed."""
+    """The functions that no cause tells of: others, and those of which more than instructions changed."""
     of_causes = locations(case.causes)
-    of_effects = {effect.location for one in case.causes for effect in one.effects}
+    told = {effect.location for one in case.causes for effect in one.effects} | of_causes.keys()
     return [
         one
         for one in case.functions
-        if one.location not in of_causes
-        and (
-            one.location not in of_effects
-            or (one.growth is not None and one.growth.changed)
-            or any(cost.metric not in _COUNTED and abs(cost.share) >= LEAST for cost in one.costs)
-        )
+        if one.location not in told
+        or (one.location not in of_causes and one.growth is not None and one.growth.changed)
+        or any(cost.metric not in _COUNTED and abs(cost.share) >= LEAST for cost in one.costs)
     ]
 
 
