@@ -1,4 +1,4 @@
-"""Samples of Python programs whose functions spend known shares of the time, by each CPython that is there."""
+"""Samples of Python programs whose functions spend known shares of the time, by each CPython there is."""
 
 import math
 import os

@@ -405,12 +405,13 @@ def notes_of(recording: SampleRecording, sums: Sums, named: NamedStacks, *, kern
         )
     if system > _SHORT * told / 4:
         yield f"{system:.2f} s in the kernel were not sampled; --kernel does"
-    read_not = recording.changed + recording.late + recording.bare
-    if read_not > _WITHOUT * (read_not + recording.python):
+    unread = recording.changed + recording.late
+    of_python = unread + recording.python
+    if unread > _WITHOUT * of_python:
         yield (
-            f"{read_not} of {read_not + recording.python} samples of Python have no functions of it: "
-            f"{recording.changed} changed before they were read, {recording.late} could not be read in time, "
-            f"and {recording.bare} threads ran none, as at start and end"
+            f"{unread} of {of_python} samples have no functions of Python: in {recording.changed} these changed "
+            f"before they were read, {recording.late} could not be read in time; besides, threads ran none of "
+            f"Python in {number_of(recording.bare, 'sample')}"
         )
     for path, reason in recording.refused.items():
         yield f"the functions of {os.path.basename(path)} are not told: {_REFUSED.get(reason, 'unknown')}"

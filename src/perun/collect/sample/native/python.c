@@ -1,7 +1,7 @@
 /* Where CPython keeps what runs: threads, frames, code (`Include/internal` of its releases).
  *
  * From 3.13 on an interpreter tells that itself (`_Py_DebugOffsets`), before by the tables below. All that is read is checked:
- * the program goes on, and may have thrown away what is read. A page is read once for each stack.
+ * the program goes on, and may have thrown away what is read. A piece of memory is read once for each stack.
  */
 #define _GNU_SOURCE
 #include "python.h"
@@ -21,8 +21,8 @@
 
 #include "output.h"
 
-enum { PAGE = 4096, PAGES = 128, BUCKETS = 1 << 10, CODES = 1 << 12, THREADS = 64, MAX_PYTHON = 1024 };
-enum { MAX_TEXT = 2048, MAX_LINES = 1 << 20, MAX_THREADS = 4096, OLDEST = 9, NEWEST = 14, NONE = UINT16_MAX, LARGE = 1 << 20 };
+enum { PIECE = 512, PIECES = 512, BUCKETS = 1 << 10, CODES = 1 << 12, THREADS = 64, MAX_PYTHON = 1024 };
+enum { MAX_TEXT = 2048, MAX_LINES = 1 << 20, MAX_THREADS = 4096, OLDEST = 9, NEWEST = 14, NONE = UINT16_MAX, LARGE = 1 << 20, ALIGNED = 4096, NOTHING = 1 };
 
 struct layout {
     uint32_t interpreters, next, threads;               /* of the runtime, and of an interpreter */
@@ -92,39 +92,45 @@ static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
 struct memory {
     pid_t pid;
-    uint64_t pages[PAGES];
-    uint8_t is_used[PAGES], data[PAGES][PAGE];
+    size_t count; /* of the slots that hold a piece, which are in `slots`; NOTHING where reading failed */
+    uint64_t pieces[PIECES];
+    uint16_t slots[PIECES];
+    uint8_t is_used[PIECES], data[PIECES][PIECE];
 };
 
-/* Begin anew, with the pages that the last stack of the process had: one call for all is cheaper. */
+/* Begin anew, with the pieces that the last stack of the process had: one call for all is cheaper. */
 static void start_memory(struct memory *memory, pid_t pid) {
-    struct iovec here[PAGES], there[PAGES];
-    size_t count = 0, slots[PAGES];
-    for (size_t i = 0; i < PAGES; i++) {
-        if (memory->pages[i] && memory->is_used[i] && memory->pid == pid) {
-            here[count] = (struct iovec){memory->data[i], PAGE};
-            there[count] = (struct iovec){(void *)memory->pages[i], PAGE};
-            slots[count++] = i;
+    struct iovec here[PIECES], there[PIECES];
+    size_t count = 0;
+    for (size_t i = 0; i < memory->count; i++) {
+        uint16_t slot = memory->slots[i];
+        if (memory->pieces[slot] != NOTHING && memory->is_used[slot] && memory->pid == pid) {
+            here[count] = (struct iovec){memory->data[slot], PIECE};
+            there[count] = (struct iovec){(void *)memory->pieces[slot], PIECE};
+            memory->slots[count++] = slot;
         } else
-            memory->pages[i] = 0;
-        memory->is_used[i] = 0;
+            memory->pieces[slot] = 0;
+        memory->is_used[slot] = 0;
     }
     memory->pid = pid;
     ssize_t got = count ? process_vm_readv(pid, here, count, there, count, 0) : 0;
-    for (size_t i = got > 0 ? (size_t)got / PAGE : 0; i < count; i++)
-        memory->pages[slots[i]] = 0;
+    memory->count = got > 0 ? (size_t)got / PIECE : 0;
+    for (size_t i = memory->count; i < count; i++)
+        memory->pieces[memory->slots[i]] = 0;
 }
 
 static int get(struct memory *memory, uint64_t address, void *into, size_t size) {
     while (size) {
-        uint64_t page = address / PAGE * PAGE, slot = address / PAGE % PAGES;
-        size_t at = address % PAGE, part = PAGE - at < size ? PAGE - at : size;
-        struct iovec here = {memory->data[slot], PAGE}, there = {(void *)page, PAGE};
-        if (memory->pages[slot] != page) {
-            memory->pages[slot] = 0;
-            if (!page || process_vm_readv(memory->pid, &here, 1, &there, 1, 0) != PAGE)
+        uint64_t piece = address / PIECE * PIECE, slot = address / PIECE % PIECES;
+        size_t at = address % PIECE, part = PIECE - at < size ? PIECE - at : size;
+        struct iovec here = {memory->data[slot], PIECE}, there = {(void *)piece, PIECE};
+        if (memory->pieces[slot] != piece) {
+            if (!memory->pieces[slot])
+                memory->slots[memory->count++] = (uint16_t)slot;
+            memory->pieces[slot] = NOTHING;
+            if (!piece || process_vm_readv(memory->pid, &here, 1, &there, 1, 0) != PIECE)
                 return 0;
-            memory->pages[slot] = page;
+            memory->pieces[slot] = piece;
         }
         memory->is_used[slot] = 1;
         memcpy(into, memory->data[slot] + at, part);
@@ -268,7 +274,7 @@ static int take_interpreter(struct process *process, struct memory *memory, cons
     if (!file || !file->runtime || !file->evaluation[0] || !file->code_type)
         return file && file->size > LARGE && is_named(path, "") ? refuse(path, REFUSED_SYMBOLS) : 0;
     for (size_t i = 0; i < file->segment_count; i++)
-        if (offset + PAGE > file->segments[i].offset && offset < file->segments[i].offset + file->segments[i].size)
+        if (offset + ALIGNED > file->segments[i].offset && offset < file->segments[i].offset + file->segments[i].size)
             bias = start - offset - (file->segments[i].address - file->segments[i].offset);
     if (!get(memory, file->version ? file->version + bias : file->runtime + bias, &version, sizeof(version)))
         return errno == EPERM ? refuse(path, REFUSED_RIGHTS) : 0;
