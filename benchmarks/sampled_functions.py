@@ -27,7 +27,7 @@ from perun.measurement.verdict import is_change
 from perun.plugin.api import CollectContext, Run
 from perun.running.compare.decide import ARMS, BASE, HEAD, InterimPlan
 from perun.running.compare.instruments import Reading
-from perun.running.compare.trial import LATE, Trial, _decide
+from perun.running.compare.trial import LATE, Trial, look
 
 FREQUENCY: Final = 1999
 RUNS, COMPARISONS = 250, 100
@@ -75,7 +75,7 @@ def named(base: Sequence[Values], head: Sequence[Values]) -> list[str]:
     for one, other in zip(base, head, strict=True):
         arms = {BASE: one, HEAD: other}
         trial.pairs.append({arm: Reading(arms.get(arm, one)) for arm in ARMS})
-    _decide(trial, InterimPlan(len(base), LATE), Rules(), ends=True)
+    look(trial, InterimPlan(len(base), LATE), Rules(), ends=True)
     return [one.metric.uid for one in trial.parts if is_change(one.verdict)]
 
 

@@ -14,7 +14,7 @@ from perun.measurement.verdict import is_change
 from perun.profile.changes import PerformanceChange
 from perun.running.compare.decide import InterimPlan
 from perun.running.compare.instruments import CollectorMetric, Reading
-from perun.running.compare.trial import LATE, Trial, _decide
+from perun.running.compare.trial import LATE, Trial, look
 
 WHOLE = Metric("prog:total", "sample", "cpu", "s", False)
 SHARES = (0.25, 0.15, 0.1, 0.1, 0.09, 0.06, 0.05, 0.04, 0.03, 0.03, 0.02, 0.02, 0.01, 0.01, 0.01, 0.006)
@@ -95,7 +95,7 @@ def simulated(rng: np.random.Generator, slower: float, pairs: int, samples: floa
         }
         for _ in range(pairs)
     ]
-    _decide(trial, InterimPlan(pairs, LATE), Rules(), ends=True)
+    look(trial, InterimPlan(pairs, LATE), Rules(), ends=True)
     return [one.metric.uid for one in trial.parts if is_change(one.verdict)]
 
 

@@ -93,7 +93,7 @@ def measured(
     :param stored: None where nothing was, as the trial was interrupted.
     """
     found = [change_of(decision) for decision in trial.decisions] or [_nothing(case, trial)]
-    changes = tuple(without_moved(found, found[0].location) if trial.parts else found)
+    changes = tuple(without_moved(found, trial.whole.metric.location) if trial.whole else found)
     return Comparison(
         stored.head if stored else unstored(case, trial.name),
         stored.base if stored else None,
@@ -191,9 +191,9 @@ def _notes(plan: ComparePlan, trial: Trial, stored: NewestProfiles | None) -> It
 
 def _about_functions(trial: Trial) -> Iterator[str]:
     """What samples could find, and of how many functions they say nothing."""
-    if not trial.parts:
+    whole = trial.whole
+    if whole is None:
         return
-    whole = trial.decisions[0]
     before, after = readable_pair(*whole.verdict.difference.values, whole.metric.unit)
     yield f"the whole: {before} -> {after}, {present.difference(whole.verdict, whole.metric.unit)}"
     if trial.small:

@@ -364,7 +364,7 @@ class CollectorInstrument:
         self._wanted = wanted
         self._version_of = version_of
         self._unit: PluginConfig | None = wanted.units[0] if len(wanted.units) == 1 else None
-        self._missed = 0
+        self._runs, self._is_met = 0, False
 
     @property
     def frequency(self) -> float:
@@ -400,8 +400,9 @@ class CollectorInstrument:
                 value = series.values.mean() if is_printed(metric) else series.values.sum()
                 sums[metric] = sums.get(metric, 0.0) + float(value)
         # A function that one version lacks has no sample there.
-        self._missed = 0 if any(one.location != whole for one in sums) else self._missed + 1
-        return sums if self._missed < _SIDES or [one.type for one in sums] != [SAMPLED] else {}
+        self._runs += 1
+        self._is_met |= any(one.type != SAMPLED or one.location != whole for one in sums)
+        return sums if self._is_met or self._runs < _SIDES else {}
 
 
 _SIDES: Final = 2

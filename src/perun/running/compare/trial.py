@@ -100,6 +100,11 @@ class Trial:
         return _series(self.pairs)
 
     @property
+    def whole(self) -> MetricDecision | None:
+        """What was decided of all samples together."""
+        return next((one for one in self.decisions if self.parts and not one.metric.is_part), None)
+
+    @property
     def parts(self) -> list[MetricDecision]:
         """What was decided of functions by samples of their time."""
         return [one for one in self.decisions if one.metric.kind is Kind.SAMPLED]
@@ -138,7 +143,7 @@ def _renamed(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Metric]:
     return {sides[1][new]: sides[0][old] for new, old in renamed(*sides).items()}
 
 
-def _decide(trial: Trial, looks: InterimPlan, rules: Rules, *, ends: bool = False) -> None:
+def look(trial: Trial, looks: InterimPlan, rules: Rules, *, ends: bool = False) -> None:
     """Judge what was measured so far; of many functions those that are large enough."""
     series = trial.series
     parts = [metric for metric in series if metric.is_part]
@@ -213,7 +218,7 @@ def run(
             if count >= most:
                 break
             if (looks and looks.is_one(count)) or _may_be_exact(trial):
-                _decide(trial, looks or planned(most), rules)
+                look(trial, looks or planned(most), rules)
                 if _is_settled(trial):
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
@@ -227,7 +232,7 @@ def run(
     trial.seconds = clock() - start
     trial.pinned, trial.together, trial.parallel = runner.is_pinned, runner.together, runner.parallel
     if not _is_settled(trial):
-        _decide(trial, looks or planned(most_pairs), rules, ends=True)
+        look(trial, looks or planned(most_pairs), rules, ends=True)
     if trial.interruption is not None:
         trial.decisions = [undecided(one, len(trial.pairs)) for one in trial.decisions]
     return trial

@@ -51,7 +51,7 @@ from perun.repository.lookup import identity
 
 # The command that tells more of what a check found: its last line.
 
-WITH_CALLS: Final = frozenset({"complexity", "instructions", "memory", "trace"})
+WITH_CALLS: Final = frozenset({"complexity", "instructions", "memory", "sample", "trace"})
 """Collectors whose profiles have call stacks, which a flame graph shows."""
 _PYTHON: Final = re.compile(r"(?:\S*/)?(?:python[\d.]*|[^\s/]+\.py)(?:\s|$)")
 
