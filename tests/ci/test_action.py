@@ -248,6 +248,10 @@ def test_the_comment_says_why_and_the_check_marks_the_line(pipeline: Pipeline) -
     run, measured = pipeline.measure("--metric instructions --explain", head=head)
     assert measured.code == 1, measured.log
     assert "\n::error file=sum.c,line=" in measured.log and "title=perun::main() executes 1." in measured.log
+    (run_,) = json.loads(pipeline.reports[run]["perun.sarif"])["runs"]
+    (place,) = {json.dumps(one["locations"][0]["physicalLocation"]) for one in run_["results"]}
+    line = int(measured.log.partition("file=sum.c,line=")[2].partition(",")[0])
+    assert json.loads(place) == {"artifactLocation": {"uri": "sum.c"}, "region": {"startLine": line}}
     assert pipeline.report(run, head, "failure").code == 0
     (comment,) = pipeline.forge.comments
     assert "**Why**\n\n- `main() executes 1." in comment["body"]

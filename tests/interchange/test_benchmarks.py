@@ -1,8 +1,8 @@
 """Importers of benchmark results: files of the real tools, where these are there, and those of the fuzzer.
 
-Of the corpus those of hyperfine 1, Google Benchmark, Go, pytest-benchmark and pyperf were written by these
-tools; hyperfine 2, asv, JMH, Criterion, Gungraun, the Bencher format and Elasticsearch are by hand, after
-their schemas.
+Of the corpus those of hyperfine 1, Google Benchmark, Go, pytest-benchmark, pyperf and Catch2 were written by
+these tools; hyperfine 2, asv, JMH, Criterion, Gungraun, BenchmarkDotNet, the Bencher format and Elasticsearch
+are by hand, after their schemas.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def of_time(found: list[Imported]) -> list[Imported]:
 @pytest.mark.parametrize(
     ("name", "harness"),
     [("pytest-benchmark", "pytest_benchmark"), ("pyperf", "pyperf"), ("go", "go"), ("asv", "asv"),
-     ("google-benchmark", "google_benchmark"), ("jmh", "jmh"), ("criterion", "cargo")],
+     ("google-benchmark", "google_benchmark"), ("jmh", "jmh"), ("catch2", "catch2"), ("criterion", "cargo")],
 )  # fmt: skip
 def test_profiles_are_those_of_the_harness(read: Reader, name: str, harness: str) -> None:
     path = next((CORPUS / f"import-{name}").iterdir())
@@ -162,6 +162,32 @@ def test_real_pyperf(read: Reader, tmp_path: Path) -> None:
     assert len(samples(found.profile)[""]) == 4, shown
 
 
+def test_real_asv(read: Reader, tmp_path: Path) -> None:
+    python = python_with("asv")
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    (tmp_path / "benchmarks" / "b.py").write_text(
+        "class Sums:\n    params = [10, 20]\n    repeat, number, warmup_time = 3, 5, 0\n"
+        "    def time_sum(self, n):\n        sum(range(n))\n"
+        "    def track_size(self, n):\n        return 3 * n\n"
+    )
+    (tmp_path / "asv.conf.json").write_text(
+        '{"version": 1, "project": "p", "repo": ".", "environment_type": "existing", "branches": ["main"]}'
+    )
+    for words in ("init -q -b main", "add .", "-c user.name=a -c user.email=a@b commit -q -m a"):
+        run(["git", *words.split()], tmp_path)
+    run([python, "-m", "asv", "machine", "--yes"], tmp_path)
+    head = run(["git", "rev-parse", "HEAD"], tmp_path).strip()
+    words = [python, "-m", "asv", "run", "--python=same", f"--set-commit-hash={head}", "--record-samples"]
+    run(words, tmp_path)
+    (path,) = (tmp_path / ".asv" / "results").glob("*/*-existing-*.json")
+    found = read("asv", path)
+    told = {one.profile.configuration[2:4]: samples(one.profile) for one in found}
+    assert told["b.Sums.track_size", "20"] == {"": [60]} and len(told["b.Sums.time_sum", "10"][""]) == 3
+    shown = run([python, "-m", "asv", "show", "--details", head], tmp_path)
+    assert "track_size" in shown and {one.version for one in found} == {head}
+
+
 def test_asv(read: Reader) -> None:
     found = read.corpus("asv", "v2.json")
     told = {
@@ -217,6 +243,54 @@ def test_gungraun(read: Reader) -> None:
     assert samples(printed.profile) == {"L1hits": [2359], "EstimatedCycles": [2404.5]}
     old, _ = read.corpus("gungraun", "v2.json")
     assert samples(old.profile) == {"": [1800]} and old.profile.configuration.args == "bench::group::run"
+
+
+def test_catch2(read: Reader) -> None:
+    found = read.corpus("catch2", "v2.xml")
+    assert [one[2] for one in configurations(found)] == ["numbers/fib 12", "numbers/more/fib 14"]
+    assert samples(found[0].profile)[""] == pytest.approx([1302.7e-9]) and found[0].means
+    assert read("catch2", "<Catch2TestRun/>") == []
+    for text in ('<!DOCTYPE a [<!ENTITY b "c">]><Catch2TestRun/>', "<Catch2TestRun>"):
+        with pytest.raises(ProfileError, match="given"):
+            read("catch2", text)
+
+
+@pytest.mark.slow
+def test_real_catch2(read: Reader, tmp_path: Path) -> None:
+    compiler = needed("c++")
+    if not Path("/usr/include/catch2/catch.hpp").exists():
+        pytest.skip("catch2 2 is not installed")
+    (tmp_path / "b.cc").write_text(
+        "#define CATCH_CONFIG_MAIN\n#define CATCH_CONFIG_ENABLE_BENCHMARKING\n#include <catch2/catch.hpp>\n"
+        'TEST_CASE("t") { int n = 0; BENCHMARK("b") { return n++; }; }\n'
+    )
+    run([compiler, "-O0", "b.cc", "-o", "b"], tmp_path)
+    run(["./b", "--reporter", "xml", "--out", "out.xml", "--benchmark-samples", "5"], tmp_path)
+    assert guessed(tmp_path / "out.xml") == ["catch2"]
+    (found,) = read("catch2", tmp_path / "out.xml")
+    told = re.search(r'<mean value="([^"]+)"', (tmp_path / "out.xml").read_text())
+    assert told is not None and found.profile.configuration.args == "t/b"
+    assert samples(found.profile)[""] == pytest.approx([float(told[1]) / 1e9])
+
+
+def test_benchmarkdotnet(read: Reader) -> None:
+    allocated, timed, brief = read.corpus("benchmarkdotnet", "full.json")
+    assert configurations([timed])[0][2:] == ("Demo.Md5.Hash", "N=1000")
+    assert samples(timed.profile)[""] == pytest.approx([1500.5e-9, 1510.25e-9, 1498e-9])
+    assert samples(allocated.profile) == {"allocated": [80]}
+    assert brief.means and samples(brief.profile)[""] == pytest.approx([2e-6])
+    assert read.notes == ["Fails of full.json failed, and is left out"]
+
+
+def test_csv(read: Reader) -> None:
+    parse, fast = read.corpus("csv", "times.csv")
+    assert [one[2] for one in configurations([parse, fast])] == ["parse", "print, fast"]
+    assert samples(parse.profile) == {"value": [12.5, 12.75, 13]}
+    (timed,) = read("csv", "a,5\na,6\n", unit="ms")
+    assert samples(timed.profile) == {"": pytest.approx([0.005, 0.006])}
+    for text in ("a,b\nc,d\n", "a,1,2\n", 'a,"1\n'):
+        with pytest.raises(ProfileError, match="given"):
+            read("csv", text)
 
 
 def test_bencher(read: Reader) -> None:

@@ -127,6 +127,8 @@ class _Reader:
         """All that was read is added up."""
         self.take(b"\n\n")
         self._settle()
+        self._samples = None  # the profile is made in the memory that it had
+        self._frames.clear()
 
     def _blocks(self, data: bytes, start: int) -> bytes:
         """Take the blocks from `start` on; what is behind the last whole one is given back."""

@@ -21,6 +21,7 @@ _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 
 _TIME, _DEFAULT = 9, 14
 _NUMBERS: Final = frozenset({7, 8, 9, 10, 12, 14, 15})
 _RESERVED: Final = frozenset({"amount", "type", "subtype", "uid", "trace", "order", "timestamp"})
+_LARGEST: Final = (1 << 64) - 1
 Message = dict[int, list[int | memoryview]]
 
 
@@ -66,14 +67,19 @@ class PprofImporter:
         listed = list(names)
         stacks = SampledStacks({listed[number]: names[listed[number]] for number in order})
         frames = _frames(whole, strings)
+        nodes: dict[tuple[bytes | int, ...], int] = {}
         for sample in map(message, _messages(whole, _SAMPLE)):
-            stack: list[Frame] = []
-            for place in _ints(sample, 1):
-                stack += frames[place]
-                if len(stack) > MOST_DEPTH:
-                    break
+            places = tuple([one if isinstance(one, int) else bytes(one) for one in sample.get(1, ())])
+            node = nodes.get(places)
+            if node is None:
+                stack: list[Frame] = []
+                for place in _ints(sample, 1):
+                    stack += frames[place]
+                    if len(stack) > MOST_DEPTH:
+                        break
+                node = nodes[places] = stacks.node(stack[::-1])
             values = [_signed(value) for value in _ints(sample, 2)]
-            stacks.add(stacks.node(stack[::-1]), *(values[number] for number in order))
+            stacks.add(node, *[values[number] for number in order])
         mappings = [message(one) for one in _messages(whole, _MAPPING)]
         program = basename(strings[_int(mappings[0], 5)]) if mappings else ""
         note_cut(stacks, file, ctx)
@@ -132,7 +138,7 @@ def varint(data: memoryview, at: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+            return value & _LARGEST, at
         shift += 7
     raise ValueError("a number has more than 64 bits")
 
@@ -150,10 +156,22 @@ def _ints(fields: Message, number: int) -> Iterator[int]:
         if isinstance(one, int):
             yield one
             continue
-        at = 0
-        while at < len(one):
-            value, at = varint(one, at)
-            yield value
+        data = bytes(one)
+        if data.isascii():  # each of one byte
+            yield from data
+            continue
+        value = shift = 0
+        for byte in data:
+            value |= (byte & 0x7F) << shift
+            if byte >= 0x80:
+                shift += 7
+                if shift < 70:
+                    continue
+                raise ValueError("a number has more than 64 bits")
+            yield value & _LARGEST
+            value = shift = 0
+        if shift:
+            raise IndexError("a number is cut off")
 
 
 def _messages(fields: Message, number: int) -> Iterator[memoryview]:

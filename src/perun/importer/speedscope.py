@@ -51,10 +51,15 @@ class SpeedscopeImporter:
 
 
 def _sampled(stacks: SampledStacks, one: Mapping[str, Any], frames: list[Frame], begin: int) -> None:
+    known: dict[tuple[int, ...], int] = {}
     for sample, weight in zip(one["samples"], one["weights"], strict=True):
-        node = begin
-        for place in sample:
-            node = stacks.below(node, frames[place])
+        stack = tuple(sample)
+        node = known.get(stack)
+        if node is None:
+            node = begin
+            for place in sample:
+                node = stacks.below(node, frames[place])
+            known[stack] = node
         stacks.add(node, number(weight))
 
 

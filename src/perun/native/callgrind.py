@@ -152,7 +152,8 @@ class _Reader:
         place = self._positions + self._event
         if self._event < 0 or self._node < 0 or len(words) < self._positions:
             self._refuse(line)
-        cost = self._number(words[place], line) if place < len(words) else 0
+        word = words[place] if place < len(words) else b"0"
+        cost = int(word) if len(word) < 19 and word.isdigit() else self._number(word, line)
         self._move(words[self._line_place], line)
         if self._calls < 0:
             self._graph.own[self._node] += cost

@@ -61,7 +61,7 @@ class SampledStacks:
         self._frames: list[Frame] = []
         self._numbers: dict[Frame, int] = {}
         self._nodes: dict[int, int] = {}
-        self._parent, self._frame, self._depth = array("q"), array("q"), array("q")
+        self._parent, self._frame, self._depth = array("i"), array("i"), array("i")
         self._sums: dict[int, list[float]] = {}
 
     def node(self, stack: Sequence[Frame]) -> int:
@@ -133,7 +133,11 @@ class SampledStacks:
             raise ValueError(f"{len(amounts)} numbers of a sample in place of {len(self.values)}")
         if node >= 0:
             sums = self._sums.get(node)
-            self._sums[node] = list(amounts) if sums is None else [*map(add, sums, amounts)]
+            if sums is None:
+                self._sums[node] = list(amounts)
+            else:
+                for place, amount in enumerate(amounts):
+                    sums[place] += amount
 
     def profile(self, collector: str, program: str) -> Profile:
         """What was sampled.
@@ -192,7 +196,7 @@ class SampledStacks:
     def _inclusive(self) -> list[tuple[Frame, float]]:
         """The functions that took most with all that they called; of recursive calls the outermost counts."""
         parent, frame, depth = (np.array(one) for one in (self._parent, self._frame, self._depth))
-        sums, sizes = np.zeros(len(parent)), np.ones(len(parent), np.int64)
+        sums, sizes = np.zeros(len(parent)), np.ones(len(parent), np.int32)
         sums[list(self._sums)] = [float(own[0]) for own in self._sums.values()]
         order = np.lexsort((parent, depth))  # by depth, and there by caller
         levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
@@ -200,7 +204,7 @@ class SampledStacks:
             np.add.at(sums, parent[level], sums[level])
             np.add.at(sizes, parent[level], sizes[level])
         # Numbers in which all stacks below a stack, as many as its size, follow it.
-        places = np.zeros(len(parent), np.int64)
+        places = np.zeros(len(parent), np.int32)
         for level in levels:
             before, callers = np.cumsum(sizes[level]) - sizes[level], parent[level]
             first = np.append(True, np.diff(callers) != 0)
@@ -208,7 +212,7 @@ class SampledStacks:
             places[level] = np.where(callers < 0, 0, places[callers] + 1) + behind
         plain: dict[Frame, int] = {}
         numbers = [plain.setdefault(one._replace(line=0), len(plain)) for one in self._frames]
-        function = np.array(numbers)[frame]
+        function = np.array(numbers, np.int64)[frame]
         order = np.lexsort((places, function))
         function, places = function[order], places[order]
         far = function * (len(parent) + 1)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TextIO
 
 import click
@@ -298,16 +299,24 @@ def answering(
     writer.report_troubles(session)
 
 
-def write_report(session: Session, name: str, path: Path, report: VersionReport, level: str) -> None:
-    """Write one version to a file, in one of the formats. :param level: of `--fail-on`."""
+def write_report(
+    session: Session,
+    name: str,
+    path: Path,
+    report: VersionReport,
+    level: str,
+    places: Mapping[str, tuple[str, int]] = MappingProxyType({}),
+) -> None:
+    """Write one version to a file, in one of the formats. :param level: of `--fail-on`. :param places: see
+    :class:`Page`."""
     with opened(path) as file:
         words = ["check", "diff", *(f"{report.version.checksum}^", report.version.checksum)]
         bases = {one.baseline_version.checksum for one in report.comparisons if one.baseline_version}
         if len(bases) == 1:
             words[2] = bases.pop()
-        answer = answer_in(
-            name, Page(file, shlex.join(words), level=level, describe=partial(_description, session))
-        )
+        describe = partial(_description, session)
+        page = Page(file, shlex.join(words), level=level, describe=describe, places=places)
+        answer = answer_in(name, page)
         answer.version(report)
         answer.end()
 

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from perun.cli.answers import gate as telling
+from perun.cli.answers.check.wording import command_of
 from perun.cli.commands.check import OutputOptions, write_report
 from perun.cli.commands.compare import CompareMeasuringOptions, complete_harness, complete_metric, measured
 from perun.cli.completing import complete_minor
@@ -115,7 +116,9 @@ def run(
         if outcome.interruption is not None:
             raise outcome.interruption
         if gate.explain and not suite:
-            found = _explained(session, found, report, gate.explain_budget)
+            found, places = _explained(session, found, report, gate.explain_budget)
+            if places:
+                write_report(session, "sarif", folder / FILES["sarif"], report, gate.fail_on, places)
     except PerunError as problem:
         message, hint = one_line(problem.message), one_line(problem.hint)
         found = failed(problem.exit_code, gate.fail_on, message, hint, base=found.base, head=found.head)
@@ -260,13 +263,15 @@ def _base_of(report: VersionReport) -> str:
     return next((one.baseline_version.checksum for one in report.comparisons if one.baseline_version), "")
 
 
-def _explained(session: Session, found: Gate, report: VersionReport, budget: float) -> Gate:
-    """With what explains the commands that got slower."""
-    slow = [one for one in report.comparisons if _is_slower(one)]
-    heads = [one.target.head for one in slow]
-    commands = {(head.cmd, head.args, head.workload): head for head in heads}
+def _explained(
+    session: Session, found: Gate, report: VersionReport, budget: float
+) -> tuple[Gate, dict[str, tuple[str, int]]]:
+    """With what explains the commands that got slower, and of these the file and line that does most."""
+    slow = [one.target for one in report.comparisons if _is_slower(one)]
+    commands = {command_of(target): target.head for target in slow}
     why, unseen = found.why, ""
-    for head in list(commands.values())[:EXPLAINED]:
+    places: dict[str, tuple[str, int]] = {}
+    for command, head in list(commands.items())[:EXPLAINED]:
         asked = ExplainOptions(
             f"{found.base}..{found.head}", "", head.cmd, head.args, head.workload,
             budget=budget / min(len(commands), EXPLAINED),
@@ -274,12 +279,17 @@ def _explained(session: Session, found: Gate, report: VersionReport, budget: flo
         try:
             with session.progress(0, "explaining") as bar:
                 answer = explain(session.repository, plan(session.repository, asked), asked, bar.update)
-            why += telling.reasons_of(answer)
+            reasons = telling.reasons_of(answer)
+            why += reasons
+            known = [(one.path, one.line) for one in reasons if one.path and one.line]
+            if known:
+                places[command] = known[0]
             notes = [reason for case in answer.cases for reason in case.unseen]
             unseen = unseen or "; ".join(notes)
         except PerunError as problem:
             unseen = unseen or f"{problem.message}; {problem.hint}"
-    return msgspec.structs.replace(found, why=why, unseen="" if why else short(one_line(unseen)))
+    unseen = "" if why else short(one_line(unseen))
+    return msgspec.structs.replace(found, why=why, unseen=unseen), places
 
 
 def _is_slower(comparison: Comparison) -> bool:

@@ -6,7 +6,8 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TextIO
 
 from perun.cli.answers.changes import (
@@ -190,6 +191,7 @@ class Page(NamedTuple):
     :param describe: one line on a method, by its name.
     :param head: the checksum of the current version; empty where there is none.
     :param profiles: baseline and target as the user named them, where these are compared.
+    :param places: of commands that got slower (:func:`command_of`) the file and line that explains it.
     """
 
     out: TextIO
@@ -201,6 +203,7 @@ class Page(NamedTuple):
     describe: Callable[[str], str] = unknown
     head: str = ""
     profiles: tuple[str, str] | None = None
+    places: Mapping[str, tuple[str, int]] = MappingProxyType({})
 
     def say(self, text: str = "") -> None:
         """One line."""
