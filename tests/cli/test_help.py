@@ -117,7 +117,7 @@ def test_one_long_name_is_one_thing_everywhere(options):
         for name in (name for name in option.opts if name.startswith("--")):
             values.setdefault(name, set()).add(0 if option.is_flag or option.count else option.nargs)
     assert {name for name, numbers in values.items() if len(numbers) > 1} == {
-        "--sampling", "--metric", "--collector-params", "--postprocessor-params", "--check"
+        "--sampling", "--metric", "--collector-params", "--postprocessor-params", "--check", "--python"
     }  # fmt: skip
 
 

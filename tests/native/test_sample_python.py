@@ -155,9 +155,7 @@ def test_what_programs_do(sample, python, mode) -> None:
     found = truthful(sample, python, mode)
     ends = {names[-1].rpartition(".")[2] for number in range(FUNCTIONS) for names in found.names(number)}
     assert ends == {OUTER[mode]}
-    assert all(
-        names[1] == f"calls{number}" for number in range(FUNCTIONS) for names in found.names(number)
-    )
+    assert all(names[1] == f"calls{number}" for number in range(FUNCTIONS) for names in found.names(number))
 
 
 @each_python

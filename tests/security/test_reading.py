@@ -30,7 +30,6 @@ ALLOWED = {
     "perun.running.run.identical": "programs and files of working copies, which the user lets run",
     "perun.running.compare.plan": "files of the user, links as links",
     "perun.running.explain.collecting": "the program of a working copy, which the user lets run",
-    "perun.running.explain.sources": "the program of a working copy, which the user lets run",
     "perun.running.explain.explaining": "a page that it has written itself into a folder of its own",
     "perun.repository.create": "texts of Perun itself",
     "perun.repository.hooks": "hooks of git, copied",

@@ -52,7 +52,7 @@ class SameSamples(NamedTuple):
     times: int
 
 
-class Samples:
+class SampleSums:
     """Adds up blocks of samples; `step` tells why that ended."""
 
     def __init__(self, functions: ctypes.CDLL, most: int) -> None:

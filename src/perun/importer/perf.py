@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from perun.core.process import programs
 from perun.importer._common import note_cut
-from perun.importer._samples import END, FULL, SHAPE, Samples, Step, load
+from perun.importer._samples import END, FULL, SHAPE, SampleSums, Step, load
 from perun.plugin.interchange import MOST_OF_LINE, ImportContext, Imported, ImportFile
 from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
@@ -103,7 +103,7 @@ class _Reader:
         self._size = 0
         self._frames: dict[bytes, Frame | None] = {}
         library = load()
-        self._samples = Samples(library, _MOST_KNOWN) if library is not None else None
+        self._samples = SampleSums(library, _MOST_KNOWN) if library is not None else None
         self._kinds: dict[tuple[bytes, bytes], int] = {}
 
     def take(self, piece: bytes) -> None:

@@ -3,7 +3,7 @@
 import sys
 
 ROUNDS = 60
-WORK = '''
+WORK = """
 def share{0}(count):
     total = 0
     for number in range(count):
@@ -12,7 +12,7 @@ def share{0}(count):
 
 def calls{0}(count):
     return share{0}(count)
-'''
+"""
 exec(compile("".join(WORK.format(k) for k in range(10)), __file__, "exec"))
 CALLS = [globals()[f"calls{k}"] for k in range(10)]
 

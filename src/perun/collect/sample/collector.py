@@ -409,9 +409,9 @@ def notes_of(recording: SampleRecording, sums: Sums, named: NamedStacks, *, kern
     of_python = unread + recording.python
     if unread > _WITHOUT * of_python:
         yield (
-            f"{unread} of {of_python} samples have no functions of Python: in {recording.changed} these changed "
-            f"before they were read, {recording.late} could not be read in time; besides, threads ran none of "
-            f"Python in {number_of(recording.bare, 'sample')}"
+            f"{unread} of {of_python} samples have no functions of Python: in {recording.changed} these "
+            f"changed before they were read, {recording.late} could not be read in time; besides, threads "
+            f"ran none of Python in {number_of(recording.bare, 'sample')}"
         )
     for path, reason in recording.refused.items():
         yield f"the functions of {os.path.basename(path)} are not told: {_REFUSED.get(reason, 'unknown')}"
