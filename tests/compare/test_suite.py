@@ -160,7 +160,7 @@ def test_chance_among_many_is_no_change() -> None:
         look(trials, looks, rules, ends=True)
         verdicts = [one.trial.decisions[0].verdict for one in trials]
         wrong += any(map(is_change, verdicts))
-        small += sum("may be chance" in one.reason for one in verdicts)
+        small += sum(one.difference.p_value < 0.01 for one in verdicts)
     assert not wrong and small > 8
 
 

@@ -7,7 +7,6 @@ Hochberg); one that is not stays, and gets more rounds.
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,13 +14,17 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
+import numpy as np
+
 from perun.core.errors import PerunError, Terminated
 from perun.core.process.programs import Speed
 from perun.measurement.difference import Rules
 from perun.measurement.series import EXACT, Metric
+from perun.measurement.verdict import is_change
+from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.plugin.suites import PRINTED, BenchmarkRound, NamedBenchmark
 from perun.profile.amounts import readable
-from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, among_many, decide
+from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, decide
 from perun.running.compare.instruments import BudgetSpent, Reading
 from perun.running.compare.trial import Trial, undecided
 from perun.running.run.benchmarks import metric
@@ -173,10 +176,11 @@ def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, 
     """See which benchmarks are settled.
 
     What was settled stays as it is. A change of any other whose p-value is not small enough among those of
-    all is a maybe.
+    all is judged at the level at which it would be.
 
     :param ends: no more rounds follow.
     """
+    alpha = 1 - rules.confidence
     trials = [one for one in trials if one.rounds]
     for one in trials:
         if not one.is_open:
@@ -185,12 +189,20 @@ def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, 
         may_be_exact = one.rounds == EXACT_AFTER and all(metric.exact for metric in series)
         if ends or looks.is_one(one.rounds) or may_be_exact:
             one.trial.decisions = decide(series, looks, rules, ends=ends)
-    adjusted = iter(among_many([found for one in trials for found in one.trial.decisions], rules))
+    p_values = [found.verdict.difference.p_value for one in trials for found in one.trial.decisions]
+    adjusted = benjamini_hochberg(p_values) if p_values else np.zeros(0)
+    share = max(int(np.count_nonzero(adjusted <= alpha)), 1) / max(len(p_values), 1)
+    strict = rules._replace(confidence=1 - alpha * share)
+    values = iter(adjusted.tolist())
     for one in trials:
-        own = list(itertools.islice(adjusted, len(one.trial.decisions)))
+        decisions = one.trial.decisions
+        own = [next(values) for _ in decisions]
         if not one.is_open:
             continue
-        one.trial.decisions = decisions = own
+        for place, (found, p_value) in enumerate(zip(decisions, own, strict=True)):
+            if is_change(found.verdict) and p_value > alpha:
+                metric = {found.metric: one.trial.series[found.metric]}
+                decisions[place] = decide(metric, looks, strict, ends=ends)[0]
         leading = [found for found in decisions if found.metric.type != PRINTED] or decisions
         one.settled = bool(leading) and all(found.settled for found in leading)
 
