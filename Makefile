@@ -113,7 +113,7 @@ build/history-peers/.made: $(LOCK)/history-peers.txt | $(VENV)/.made
 
 # Harnesses whose suites tests measure: a plugin of pytest among them, which the tests themselves do not want.
 build/harnesses/.made: $(LOCK)/harnesses.txt | $(VENV)/.made
-	@echo "installing pytest-benchmark and pyperf into build/harnesses, whose suites are measured"
+	@echo "installing pytest-benchmark, pyperf, asv and py-spy into build/harnesses, to measure and import what they do"
 	@$(VENV)/bin/python -m venv --clear build/harnesses
 	@build/harnesses/bin/python -m pip install --quiet --quiet --no-input --compile $(LOCKED) $<
 	@touch $@

@@ -55,10 +55,13 @@ strange)
   }
   ;;
 harnesses)
-  purpose="the tests of harnesses of Go, C++ and Rust"
-  packages=(golang-go libbenchmark-dev catch2 librust-criterion-dev)
+  purpose="the tests of harnesses of Go, C++ and Rust, and of files that other tools write"
+  packages=(
+    golang-go libbenchmark-dev catch2 librust-criterion-dev hyperfine heaptrack linux-perf nodejs protobuf-compiler
+  )
   found() {
-    any go && any_file /usr/include/benchmark/benchmark.h && any_file /usr/share/cargo/registry/criterion-*/Cargo.toml &&
+    any hyperfine && any heaptrack && any perf && any node && any protoc && any go &&
+      any_file /usr/include/benchmark/benchmark.h && any_file /usr/share/cargo/registry/criterion-*/Cargo.toml &&
       any_file /usr/include/catch2/catch.hpp /usr/include/catch2/catch_all.hpp
   }
   ;;

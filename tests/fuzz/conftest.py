@@ -15,7 +15,7 @@ from perun.core.errors import PerunError
 
 ROOM = 512 << 20
 """Bytes of address space that a reader may take beside what the tests have already."""
-SECONDS = 20
+SECONDS = 10
 """Of the processor, for one input; the usual is a thousandth."""
 
 
