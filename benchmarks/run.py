@@ -32,6 +32,7 @@ import duet
 import fuzz
 import fuzz_speed
 import history
+import imports
 import instructions
 import island
 import kernel
@@ -76,6 +77,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     changes: (changes.vote, changes.many),
     history: (history.history,),
     web: (web.web,),
+    imports: (imports.imports,),
     sampling: (sampling.sampling,),
     sharing: (sharing.few_among_many, sharing.first_pull),
     sharing_git: (sharing_git.git_repository,),

@@ -41,6 +41,8 @@ class PprofImporter:
                 size, at = varint(data, at)
             except IndexError:  # the rest of it is behind the head
                 break
+            except ValueError:
+                return False
             field, kind = key >> 3, key & 7
             if not 1 <= field <= 15 or kind != (_VARINT if field in _NUMBERS else _BYTES):
                 return False
