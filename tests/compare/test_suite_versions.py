@@ -170,7 +170,7 @@ def test_some_benchmarks_in_place_of_commands(versions: Any) -> None:
     assert both.code != 0 and "nothing" in both.err
     versions.configure("harnesses: [made, made]\n")
     twice = versions.perun("compare", "--suite")
-    assert twice.code == 2 and "harnesses: made is there 2 times" in twice.err
+    assert twice.code == 5 and "harnesses: made is there 2 times" in twice.err
 
 
 def test_commands_and_benchmarks_are_one_session(versions: Any) -> None:
