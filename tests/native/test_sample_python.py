@@ -148,8 +148,15 @@ OUTER = {
 }
 
 
-@each_python
-@pytest.mark.parametrize("mode", OUTER)
+OF_EACH = ("threads", "thread-fork", "generators")
+"""What the layouts of an interpreter matter for; the others are tried with one."""
+
+
+@pytest.mark.parametrize(
+    ("python", "mode"),
+    [(python, mode) for python in PYTHONS for mode in OUTER if python == PYTHONS[0] or mode in OF_EACH],
+    ids=lambda one: getattr(one, "name", one),
+)
 def test_what_programs_do(sample, python, mode) -> None:
     """Threads, children, generators, coroutines, functions that C calls back: each with its callers."""
     found = truthful(sample, python, mode)

@@ -86,6 +86,7 @@ static struct refusal {
 static size_t refusal_count, refusals_told;
 static struct process *processes[BUCKETS], *forgotten;
 static struct file *files;
+static int is_found;
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
 /* Memory. */
@@ -288,6 +289,7 @@ static int take_interpreter(struct process *process, struct memory *memory, cons
     else if (process->minor < OLDEST || process->minor > NEWEST || !get(memory, process->runtime, words, sizeof(words)) ||
              !told_layout(process, words))
         return process->minor = refuse(path, REFUSED_VERSION);
+    __atomic_store_n(&is_found, 1, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -586,6 +588,10 @@ int python_knows(uint32_t pid) {
     int found = process && process->minor;
     pthread_mutex_unlock(&table);
     return found;
+}
+
+int python_is_found(void) {
+    return __atomic_load_n(&is_found, __ATOMIC_RELAXED);
 }
 
 void python_tell(void) {

@@ -28,6 +28,8 @@ struct python_stack {
 
 /* The stack of a thread now; NULL without memory. `stack` is its stack pointer, 0 where that is not known. */
 struct python_stack *python_read(uint32_t pid, uint32_t tid, uint64_t stack);
+/* Whether any process had one, so far. */
+int python_is_found(void);
 /* Whether a process has an interpreter that can be read. */
 int python_knows(uint32_t pid);
 /* Write down which interpreters are not read. */

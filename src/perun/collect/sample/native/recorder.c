@@ -43,7 +43,7 @@
 enum { MAX_GUESS = 512, LOOKS = 2000, LOOK = 10000000 };
 enum { MAX_FRAMES = 2048, RECORD = 1 << 17, NEWS = 256, DRAWN = 64 };
 enum { LARGEST = 1 << 22, SMALLEST = 1 << 15 }; /* bytes of a buffer */
-enum { WAIT = 100, SETTLED = 20, WRITTEN = 500000000, REDRAWN = 200000000 };
+enum { WAIT = 100, SETTLED = 20, JUST = 1000000, WRITTEN = 500000000, REDRAWN = 200000000 };
 enum { MISSES = 64, PAUSE = 20000000, SLICE = 100000 }; /* of a reader; in ns */
 
 struct ring {
@@ -792,8 +792,8 @@ static void count_all(void) {
 
 static void watch(int signals, uint64_t end) {
     uint64_t written = now(), redrawn = 0;
-    /* A quarter of the buffers, by the period: who waits for them would take the news from the readers. */
-    uint64_t room = ring_count ? rings[0].size / (stack_bytes + 2048) / 4 * header.period / 1000000 : 0;
+    /* An eighth of the buffers, by the period: who waits for them would take the news from the readers. */
+    uint64_t room = ring_count ? rings[0].size / (stack_bytes + 2048) / 8 * header.period / 1000000 : 0;
     int wait = room < 1 ? 1 : room < WAIT ? (int)room : WAIT;
     uint64_t settled = (uint64_t)(wait < SETTLED ? wait : SETTLED) * 1000000;
     struct pollfd file = {signals, POLLIN, 0};
@@ -816,8 +816,9 @@ static void watch(int signals, uint64_t end) {
         uint64_t time = now();
         if (end != UINT64_MAX && (time >= end || (kill(target, 0) && errno == ESRCH)))
             is_over = 1;
-        drain(is_over ? UINT64_MAX : time - settled);
-        python_free(time - settled);
+        uint64_t until = time - (python_is_found() ? settled : JUST);
+        drain(is_over ? UINT64_MAX : until);
+        python_free(until);
         python_tell();
         if (is_waits && !is_over)
             look(time);
