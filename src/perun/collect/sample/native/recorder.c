@@ -196,6 +196,14 @@ static void draw_period(void) {
         ioctl(events[i].file, PERF_EVENT_IOC_PERIOD, &period);
 }
 
+/* That of the first samples: whole periods would lie at the same places of each run, and of a short one no others. */
+static uint64_t first_period(uint64_t period) {
+    uint32_t random = UINT32_MAX;
+    if (!is_cycles && getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+        random = UINT32_MAX;
+    return period / 8 + period / 8 * 7 * random / UINT32_MAX;
+}
+
 /* For how much a sample stands: the kernel tells of an event of this process the period that it began with. */
 static uint64_t weight_of(uint64_t stream, uint64_t time, uint64_t told) {
     for (size_t i = 0; i < event_count && !is_cycles; i++)
@@ -885,7 +893,7 @@ int main(int count, char **words) {
     sigprocmask(SIG_BLOCK, &handled, NULL);
     int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     if (is_command)
-        open_all(target, period, kernel, 1);
+        open_all(target, first_period(period), kernel, 1);
     if (!output_open(words[1]))
         fail("%s: %s", words[1], strerror(errno));
     header.start = now();
