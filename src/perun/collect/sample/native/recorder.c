@@ -184,13 +184,20 @@ static void open_all(pid_t pid, uint64_t period, int kernel, int on_exec) {
     }
 }
 
+/* A period at random; 0 where none is drawn. */
+static uint64_t drawn_between(uint64_t least, uint64_t most) {
+    uint32_t random = 0;
+    if (is_cycles || getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+        return 0;
+    return least + (most - least) * random / UINT32_MAX;
+}
+
 /* Periods are drawn anew again and again, so that the samples do not keep step with what the program does. Threads and
  * children keep for life the period that was drawn last. */
 static void draw_period(void) {
-    uint32_t random = 0;
-    if (is_cycles || getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+    uint64_t period = drawn_between(header.period / 4 * 3, header.period / 4 * 5);
+    if (!period)
         return;
-    uint64_t period = header.period / 4 * 3 + header.period / 2 * random / UINT32_MAX;
     drawn[draws++ % DRAWN] = (struct drawn){now(), period};
     for (size_t i = 0; i < event_count && i < NEWS; i++)
         ioctl(events[i].file, PERF_EVENT_IOC_PERIOD, &period);
@@ -198,10 +205,8 @@ static void draw_period(void) {
 
 /* That of the first samples: whole periods would lie at the same places of each run, and of a short one no others. */
 static uint64_t first_period(uint64_t period) {
-    uint32_t random = UINT32_MAX;
-    if (!is_cycles && getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-        random = UINT32_MAX;
-    return period / 8 + period / 8 * 7 * random / UINT32_MAX;
+    uint64_t first = drawn_between(period / 8, period);
+    return first ? first : period;
 }
 
 /* For how much a sample stands: the kernel tells of an event of this process the period that it began with. */
@@ -805,9 +810,11 @@ static void watch(int signals, uint64_t end) {
     int wait = room < 1 ? 1 : room < WAIT ? (int)room : WAIT;
     uint64_t settled = (uint64_t)(wait < SETTLED ? wait : SETTLED) * 1000000;
     struct pollfd file = {signals, POLLIN, 0};
+    /* Until the first draw all children get the period of the first samples, which may be short. */
+    int first = (int)(drawn_between(header.period, header.period * 4) / 1000000);
     wait = is_waits && wait > LOOK / 1000000 ? LOOK / 1000000 : wait;
     for (int is_over = 0; !is_over;) {
-        poll(&file, 1, wait);
+        poll(&file, 1, redrawn || first > wait ? wait : first);
         struct signalfd_siginfo which;
         while (read(signals, &which, sizeof(which)) == sizeof(which)) {
             if (which.ssi_signo != SIGCHLD && header.period && end == UINT64_MAX)
