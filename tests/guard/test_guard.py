@@ -159,16 +159,13 @@ def test_what_cannot_be_measured_is_an_error(project: Any) -> None:
     assert "command not found" in told.out
     told = project("guard", "check", contracts="./work linear 3: instructions of nobody at most 5\n", code=8)
     assert "of a function 'nobody'" in told.out
-    project("guard", "check", "zzz", code=2, err="has no contract with 'zzz'")
+    project("guard", "check", contracts="'': instructions at most 5\n", code=5, err="there is no command")
+    (project.folder / "perun-guard.yml").write_bytes(b"# \xff")
+    project("guard", "add", "./work linear 3", code=5, err="byte 2 is no UTF-8")
     strange = "./work linear 3: instructions at most 5\n"
-    project(
-        "guard",
-        "check",
-        contracts=strange,
-        code=11,
-        err="command: ./work linear 3",
-        env={"PERUN_TRUST": None},
-    )
+    project("guard", "check", "zzz", contracts=strange, code=2, err="has no contract with 'zzz'")
+    untrusted = {"PERUN_TRUST": None}
+    project("guard", "check", contracts=strange, code=11, err="command: ./work linear 3", env=untrusted)
 
 
 @pytest.mark.parametrize(

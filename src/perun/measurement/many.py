@@ -2,7 +2,7 @@
 
 Of many some differ by chance, so their p-values are adjusted for how many there are (Benjamini-Hochberg).
 What is too small for any verdict is no part of that. How precise samples can be is known before there are
-any: :func:`samples_needed`.
+any: :meth:`Plan.samples_needed`.
 """
 
 from __future__ import annotations

@@ -348,18 +348,11 @@ def _within(session: Session, given: BisectOptions, asked: BisectRequest, as_jso
 
     :raises UsageError: where more is asked for than a commit and a command.
     """
-    if (
-        asked.good
-        or asked.bad
-        or asked.script
-        or asked.benchmark
-        or asked.sizes
-        or given.resume
-        or given.reset
-    ):
+    more = (asked.good, asked.bad, asked.script, asked.benchmark, asked.sizes, given.resume, given.reset)
+    if any(more):
         raise UsageError(
             "--within searches one commit, by what a command counts",
-            "leave out all but -c, -a, -w and --metric",
+            "leave out all but -c, -a, -w, --metric and --location",
         )
     with session.progress(0, "bisecting") as bar:
         found = within(session.repository, given.within, asked, lambda text: bar.update(text, 0, 0))

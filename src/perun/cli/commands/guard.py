@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,19 +9,21 @@ from typing import Any, Final
 
 import click
 
-from perun.cli.answers.check.junit import xml
+from perun.cli.answers.check.junit import HEAD, JUnitCase, suite_lines
+from perun.cli.answers.data import write_json
 from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import clean
-from perun.core.errors import UsageError
+from perun.core import atomic
+from perun.core.errors import JobFailed, UsageError
 from perun.core.wording import plural
 from perun.history.check.report import INCONCLUSIVE
 from perun.running.guard import checking, lock, suggesting
 from perun.running.guard.checking import ContractOutcome
-from perun.running.guard.contracts import FILE, chosen, commands_in, read
+from perun.running.guard.contracts import FILE, commands_in, read
 
 _WORDS: Final = {True: "kept", False: "BROKEN", None: "unknown"}
-_COLOURS: Final = {True: "32", False: "31", None: "33"}
+_COLOURS: Final = {True: "green", False: "red", None: "yellow"}
 
 
 @click.group()
@@ -58,7 +59,7 @@ def check(ctx: click.Context, pattern: str, file: Path | None, junit: Path | Non
     repo = session.repository
     path = file or repo.working_root / FILE
     every = read(path)
-    contracts = chosen(every, pattern)
+    contracts = [one for one in every if pattern in f"{one.command}: {one.text}"]
     if not contracts:
         raise UsageError(
             f"{path.name} has no contract" + (f" with {pattern!r}" if pattern else ""),
@@ -77,7 +78,7 @@ def check(ctx: click.Context, pattern: str, file: Path | None, junit: Path | Non
                 session.say(clean(command))
             session.say(_line(session, one))
     if as_json:
-        session.say(json.dumps(_data(outcomes), indent=2))
+        write_json(session.out, _data(outcomes))
     else:
         counts = Counter(_state(one) for one in outcomes)
         session.say(", ".join(f"{count} {word}" for word, count in counts.items()))
@@ -87,7 +88,7 @@ def check(ctx: click.Context, pattern: str, file: Path | None, junit: Path | Non
     if False in states:
         return 1
     if any(one.error for one in outcomes):
-        return 8
+        return JobFailed.exit_code
     return INCONCLUSIVE if None in states else 0
 
 
@@ -96,9 +97,7 @@ def _state(one: ContractOutcome) -> str:
 
 
 def _line(session: Session, one: ContractOutcome) -> str:
-    word = f"{_state(one):8}"
-    if session.coloured:
-        word = f"\x1b[{_COLOURS[one.keeping.kept]}m{word}\x1b[0m"
+    word = session.paint(f"{_state(one):8}", _COLOURS[one.keeping.kept])
     return f"  {word} {clean(one.contract.text)}: {clean(one.error or one.keeping.reason)}"
 
 
@@ -120,24 +119,19 @@ def _data(outcomes: Sequence[ContractOutcome]) -> dict[str, Any]:
 
 
 def _write_junit(path: Path, outcomes: Sequence[ContractOutcome]) -> None:
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<testsuites name="perun guard">']
-    broken = sum(one.keeping.kept is False for one in outcomes)
-    errors = sum(bool(one.error) for one in outcomes)
-    open_ones = sum(one.keeping.kept is None and not one.error for one in outcomes)
-    lines.append(f'<testsuite name="contracts" tests="{len(outcomes)}" failures="{broken}" errors="{errors}" '
-                 f'skipped="{open_ones}">')  # fmt: skip
-    for one in outcomes:
-        case = f'<testcase classname="{xml(one.contract.command)}" name="{xml(one.contract.text)}"'
-        if one.keeping.kept:
-            lines.append(f"{case}/>")
-            continue
-        kind = "error" if one.error else "failure" if one.keeping.kept is False else "skipped"
-        lines.append(f'{case}><{kind} message="{xml(one.error or one.keeping.reason)}"/></testcase>')
-    lines += ["</testsuite>", "</testsuites>", ""]
+    cases = [_case(one) for one in outcomes]
+    lines = (HEAD, '<testsuites name="perun guard">', *suite_lines("contracts", cases), "</testsuites>", "")
     try:
-        path.write_text("\n".join(lines), "ascii")
+        with atomic.writing(path, make_folder=False) as out:
+            out.write("\n".join(lines).encode("ascii"))
     except OSError as problem:
         raise UsageError(f"--junit: cannot write {path}: {problem.strerror}") from None
+
+
+def _case(one: ContractOutcome) -> JUnitCase:
+    outcome = {True: "", False: "failure", None: "skipped"}[one.keeping.kept]
+    message = one.error or one.keeping.reason
+    return JUnitCase(one.contract.command, one.contract.text, "error" if one.error else outcome, "", message)
 
 
 @guard.command()
@@ -173,8 +167,7 @@ def add(ctx: click.Context, command: str, sizes: str) -> int:
     repo = session.repository
     path = repo.working_root / FILE
     with session.progress(0, "measuring") as bar:
-        lines = suggesting.suggested(repo, command, sizes, bar.update)
-    suggesting.append(repo, path, command, lines)
+        lines = suggesting.add(repo, path, command, sizes, bar.update)
     session.say(clean(command))
     for line in lines:
         session.say(f"  {line}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from perun.cli.answers.data import write_json
 from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import clean
@@ -56,7 +55,7 @@ def lock(
     rows = list(locked.differing(old, now, tolerance / 100))
     grown = [row for row, keeping in rows if keeping.kept is False]
     if as_json:
-        session.say(json.dumps({
+        write_json(session.out, {
             "schema": "perun.lock/1",
             "toolchain": {"before": before.toolchain, "now": now.toolchain, "same": alike},
             "rows": [
@@ -64,7 +63,7 @@ def lock(
                  "kept": keeping.kept}
                 for row, keeping in rows
             ],
-        }, indent=2))  # fmt: skip
+        })  # fmt: skip
     else:
         command = ""
         for row, keeping in rows:

@@ -8,7 +8,6 @@ it. Nothing is stored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -26,11 +25,11 @@ from perun.running.bisect.measuring import COUNTING
 from perun.running.bisect.quantity import AT_A_LOCATION, Quantity, SingleNumber, quantity
 from perun.running.compare.instruments import CollectorInstrument
 from perun.running.compare.plan import CompareCase, CompareOptions, cases_of
+from perun.running.explain.data import HUNK
 from perun.running.run.builds import Builds
 
 MOST_BUILDS: Final = 12
 """Variants of the commit that are built at most, beside its ends."""
-_HEADER: Final = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _LEADS: Final = 0.6
 """Part of what a group costs that one of its halves costs at least to be searched alone."""
 _CONFIRMS: Final = 0.8
@@ -155,7 +154,7 @@ def hunks_of(repo: Repository, base: MinorVersion, head: MinorVersion) -> Iterat
         raise UsageError("--within needs a version control that tells what a commit changed", "use git")
     number = 0
     for file in files:
-        headers = _HEADER.findall(file.patch) if file.old == file.new else []
+        headers = HUNK.findall(file.patch) if file.old == file.new else []
         for found in headers or [()]:
             number += 1
             if not found:

@@ -39,10 +39,10 @@ from perun.running.explain.plan import (
     SizedPair,
     with_workload,
 )
-from perun.running.explain.together import CollectTask, Together
 from perun.running.run import collecting
 from perun.running.run.collecting import VersionStatistics
 from perun.running.run.pre_run import environment
+from perun.running.run.together import CollectTask, Together
 
 if TYPE_CHECKING:
     from perun.native.callgraph.graph import CallGraph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Final, NamedTuple
 
 from perun.plugin.api import MinorVersion
@@ -83,6 +84,11 @@ class AllocatorSite(NamedTuple):
     blocks: tuple[float, float]
     allocated: tuple[float, float]
     leaked: tuple[float, float]
+
+
+HUNK: Final = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+"""The first line of a hunk of a diff: of both sides the number of its first line, and how many there are; 1
+where none is told."""
 
 
 class HunkLine(NamedTuple):

@@ -47,7 +47,7 @@ from perun.running.explain.kept import as_json
 from perun.running.explain.lines import renamed
 from perun.running.explain.plan import CaseEvidence, ExplainOptions, ExplainPlan, ProfilePair, SizedPair
 from perun.running.explain.sources import Sources
-from perun.running.explain.together import Together
+from perun.running.run.together import Together
 from perun.running.suite.programs import SuiteOptions
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from perun.native.scopes import NONE, LineRange, SourceFunction, SourceScopes, i
 from perun.plugin.api import FileDiff, MinorVersion
 from perun.repository.repository import Repository
 from perun.running.explain.costs import FunctionKey
-from perun.running.explain.data import HunkLine, OtherFile
+from perun.running.explain.data import HUNK, HunkLine, OtherFile
 from perun.running.explain.definitions import Definition, definitions_of, flags
 from perun.running.explain.lines import CodeCosts, bare, code_costs
 
@@ -155,7 +155,6 @@ def _parentheses(head: str) -> int:
 
 # The lines that a diff adds and removes, with their numbers on both sides.
 
-_HUNK: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _BUILD_NAMES: Final = frozenset(
     {"makefile", "gnumakefile", "cmakelists.txt", "meson.build", "meson_options.txt", "configure.ac",
      "cargo.toml", "cargo.lock", "go.mod", "go.sum", "pyproject.toml", "setup.py", "setup.cfg",
@@ -171,8 +170,8 @@ def lines_of(one: FileDiff) -> Iterator[HunkLine]:
     """The lines of all hunks of the diff of a file, in its order."""
     old = new = 0
     for text in one.patch.split("\n"):
-        if hunk := _HUNK.match(text):
-            old, new = int(hunk[1]), int(hunk[2])
+        if hunk := HUNK.match(text):
+            old, new = int(hunk[1]), int(hunk[3])
         elif not (old or new) or text.startswith("\\"):
             continue  # the head of the file, or "No newline at end of file"
         elif text.startswith("+"):

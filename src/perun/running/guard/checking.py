@@ -18,8 +18,8 @@ from perun.repository.jobs import Job, make_unit
 from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
 from perun.running.compare.instruments import quiet
-from perun.running.explain.together import CollectTask, Together
 from perun.running.guard.contracts import METRICS, Contract, CountBound, LockedShare
+from perun.running.run.together import CollectTask, Together
 
 CONFIDENCE: Final = 0.99
 _HERE: Final = MinorVersion("", "", "", "", "", ())

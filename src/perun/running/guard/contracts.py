@@ -113,16 +113,9 @@ def read(path: Path) -> list[Contract]:
 
     :raises ConfigError: names the file and line of what cannot be understood.
     """
-    try:
-        text = read_regular(path, LARGEST).decode()
-    except FileNotFoundError:
-        raise ConfigError(
-            f"there is no {path.name} in {path.parent}", "make one with: perun guard init"
-        ) from None
-    except OSError as problem:
-        raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise ConfigError(f"cannot read {path}: byte {problem.start} is no UTF-8") from None
+    text = text_of(path, LARGEST)
+    if text is None:
+        raise ConfigError(f"there is no {path.name} in {path.parent}", "make one with: perun guard init")
     root = parse(text, str(path))
     if root is None or root.value == "":
         return []
@@ -139,6 +132,22 @@ def read(path: Path) -> list[Contract]:
     return found
 
 
+def text_of(path: Path, most: int) -> str | None:
+    """The text of a file that is committed, this one or the lock; None where there is none.
+
+    :param most: bytes that it may have.
+    :raises ConfigError: where it cannot be read.
+    """
+    try:
+        return read_regular(path, most).decode()
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise ConfigError(f"cannot read {path}: byte {problem.start} is no UTF-8") from None
+
+
 def contract(command: str, text: str, place: str = "") -> Contract:
     """What the line says of the command.
 
@@ -146,6 +155,8 @@ def contract(command: str, text: str, place: str = "") -> Contract:
     """
     words = " ".join(text.split())
     where = f"{place}: " if place else ""
+    if not command.strip():
+        raise ConfigError(f"{where}there is no command", "write e.g. `./prog 100: instructions at most 2 M`")
     found = _CONTRACT.fullmatch(words)
     if found is None:
         raise ConfigError(f"{where}{words!r} is no contract", f"{HINT}; counted are {', '.join(METRICS)}")
@@ -227,8 +238,3 @@ def _form(form: str, n: float) -> float:
 def commands_in(contracts: Sequence[Contract]) -> list[str]:
     """All that they run."""
     return [command for one in contracts for command in one.commands()]
-
-
-def chosen(contracts: Sequence[Contract], pattern: str) -> list[Contract]:
-    """Those whose command or text has the pattern."""
-    return [one for one in contracts if pattern in f"{one.command}: {one.text}"]

@@ -23,11 +23,10 @@ from perun.core import atomic, machine
 from perun.core.config.reader import loads
 from perun.core.errors import ConfigError
 from perun.core.process.command import find_executable
-from perun.core.regular import read_regular
 from perun.measurement.contract import Keeping, like_before
 from perun.native.elf import Damaged, ElfFile
 from perun.repository.repository import Repository
-from perun.running.guard.contracts import METRICS
+from perun.running.guard.contracts import METRICS, text_of
 from perun.running.run.pre_run import environment
 
 FILE: Final = "perun.lock"
@@ -52,15 +51,7 @@ def read(path: Path) -> CountLock:
 
     :raises ConfigError: names what is no lock.
     """
-    try:
-        text = read_regular(path, LARGEST).decode()
-    except FileNotFoundError:
-        return CountLock("", {})
-    except OSError as problem:
-        raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise ConfigError(f"cannot read {path}: byte {problem.start} is no UTF-8") from None
-    root = loads(text, str(path)) or {}
+    root = loads(text_of(path, LARGEST) or "", str(path)) or {}
     if not isinstance(root, dict):
         raise ConfigError(f"{path}: it is no lock", "write it anew with: perun lock")
     rows: dict[str, dict[str, float]] = {}

@@ -10,14 +10,13 @@ from typing import Final
 
 from perun.core import atomic
 from perun.core.errors import PerunError, UsageError
-from perun.core.regular import read_regular
 from perun.measurement.contract import suggested as order
 from perun.plugin.api import Report
 from perun.repository import jobs, trust
 from perun.repository.jobs import EmptyMatrix
 from perun.repository.repository import Repository
 from perun.running.guard.checking import CONFIDENCE, Counts, RunKey, keys_of, measured, named_by
-from perun.running.guard.contracts import LARGEST, commands_in, contract, read
+from perun.running.guard.contracts import LARGEST, commands_in, contract, read, text_of
 
 _HEAD: Final = """\
 # Contracts on what programs cost, checked by `perun guard check`: see docs/guard.md of Perun.
@@ -57,20 +56,25 @@ def _trust(repo: Repository, path: Path) -> None:
         trust.grant(repo.root, repo.config, repo.environ, named_by(path, commands_in(read(path))))
 
 
-def append(repo: Repository, path: Path, command: str, lines: Sequence[str]) -> None:
-    """Add the contracts of a command at the end of the file, which is made where there is none.
+def add(repo: Repository, path: Path, command: str, sizes: str, report: Report) -> list[str]:
+    """Measure the command, and add what it keeps to at the end of the file, which is made if it is not there.
 
-    :raises UsageError: where it has that command already.
+    :param sizes: that its place takes, as in a contract. :return: the contracts.
+    :raises UsageError: where the file has that command already, or as :func:`suggested`.
+    :raises PerunError: where the command fails.
     """
-    text = read_regular(path, LARGEST).decode() if path.exists() else _HEAD
-    before = read(path) if path.exists() else []
+    text = text_of(path, LARGEST)
+    before = read(path) if text is not None else []
     if any(one.command == command for one in before):
         raise UsageError(f"{path.name} has contracts of {command} already", f"edit {path}")
     if before:
         repo.require_trust("adding a contract", named_by(path, commands_in(before)))
+    lines = suggested(repo, command, sizes, report)
+    text = _HEAD if text is None else text
     ends = text if text.endswith("\n") or not text else f"{text}\n"
     atomic.write(path, f"{ends}{_entry(command, lines)}".encode())
     _trust(repo, path)
+    return lines
 
 
 def _entry(command: str, lines: Sequence[str]) -> str:

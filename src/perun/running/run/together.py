@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import JobFailed, PerunError
 from perun.core.process import programs
+from perun.history.check.parallel import cores
 from perun.plugin.api import MinorVersion, silent
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
-from perun.running.compare.decide import usable_cores
 from perun.running.run import collecting
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
-    "from perun.running.explain.together import serve; serve(int(sys.argv[1]))"
+    "from perun.running.run.together import serve; serve(int(sys.argv[1]))"
 )
 
 
@@ -64,7 +64,7 @@ class Together:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._most = len(usable_cores(True)) or 1
+        self._most = cores()
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Together:
