@@ -379,6 +379,24 @@ programs.Program = Program
     wait_for(lambda: not any(map(is_running, map(int, (file.read_text() + second.read_text()).split()))))
 
 
+def test_it_ends_where_perun_is_killed_before_its_number_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    code = f"""
+import os, time
+from pathlib import Path
+from perun.core.process import ending, programs
+def killed(*given):
+    while not Path({str(file)!r}).exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), 9)
+ending.SignalGuard.add = killed
+programs.run(["sh", "-c", "sleep 3017 & echo $$ $! > {file}.1; mv {file}.1 {file}; wait"])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE.parent)})
+    assert ended.returncode == -signal.SIGKILL
+    wait_for(lambda: not any(map(is_running, map(int, file.read_text().split()))))
+
+
 def test_a_process_that_ends_while_it_is_listed_has_started_nothing() -> None:
     for _ in range(100):
         process = subprocess.Popen(["true"])

@@ -230,10 +230,12 @@ def _has_ended(pid: int, seconds: float, meanwhile: Callable[[], None] | None = 
 #
 # The program of `native/guard.c` is started with the first command. It shares an array with Perun, to which a
 # command is written when it starts and from which it is removed when it has ended. `kill -9` may come between
-# the start of a command and its being written down, which is a few microseconds after.
+# the start of a command and its being written down: until then its place holds the time before the start, by
+# which the guard finds it.
 
 GUARD: Final = Path(__file__).with_name("perun_guard")
-_NUMBER: Final = Struct("=i")  # pid_t
+_PLACE: Final = Struct("=qq")  # its number, and before that when it is about to start, in ticks since the boot
+_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PLACES: Final = 256
 _SHARED: Final = 3
 """The descriptor of the shared file in the guard."""
@@ -251,8 +253,8 @@ class SignalGuard:
         self._places: dict[int, int] = {}
         shared = os.memfd_create("perun-guard", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(shared, _PLACES * _NUMBER.size)
-            self._memory = mmap(shared, _PLACES * _NUMBER.size)
+            os.ftruncate(shared, _PLACES * _PLACE.size)
+            self._memory = mmap(shared, _PLACES * _PLACE.size)
             null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
             actions = [*null, (os.POSIX_SPAWN_DUP2, shared, _SHARED)]
             argv = [str(GUARD), str(self.owner)]
@@ -260,21 +262,35 @@ class SignalGuard:
         finally:
             os.close(shared)
 
-    def add(self, pid: int, ask: bool = False) -> None:
+    def starting(self) -> int | None:
+        """A command is about to start, in a process group of its own; its place. None if there is no more."""
+        if not self._free:
+            return None
+        place = self._free.pop()
+        self._write(place, 0, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _TICK)
+        return place
+
+    def add(self, pid: int, place: int | None, ask: bool = False) -> None:
         """A command has started; it leads a process group, or that of Perun goes on without it.
 
-        :param ask: it is asked to end first, by SIGTERM.
+        :param place: from `starting`. :param ask: it is asked to end first, by SIGTERM.
         """
-        if self._free:
-            self._places[pid] = self._free.pop()
-            _NUMBER.pack_into(self._memory, self._places[pid] * _NUMBER.size, -pid if ask else pid)
+        if place is not None:
+            self._places[pid] = place
+            self._write(place, -pid if ask else pid, 0)
+
+    def free(self, place: int | None) -> None:
+        """A command could not be started."""
+        if place is not None:
+            self._write(place, 0, 0)
+            self._free.append(place)
 
     def remove(self, pid: int) -> None:
         """A command has ended, or is ended by Perun itself."""
-        place = self._places.pop(pid, None)
-        if place is not None:
-            _NUMBER.pack_into(self._memory, place * _NUMBER.size, 0)
-            self._free.append(place)
+        self.free(self._places.pop(pid, None))
+
+    def _write(self, place: int, pid: int, start: int) -> None:
+        _PLACE.pack_into(self._memory, place * _PLACE.size, pid, start)
 
     def end(self) -> None:
         """End the guard, unless a command still runs; in a container perhaps nobody else waits for it."""

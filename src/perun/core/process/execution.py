@@ -269,16 +269,17 @@ class Execution:
             return self._recorded({**self._spawning, "file_actions": actions})
 
     def _recorded(self, spawning: dict[str, Any]) -> RunSample:
-        pid = 0
+        pid, place = 0, None
         early, interruption, has_ended = "", None, False
         try:
             # While these are held back no exception can come between the start and knowing whom to kill.
             signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+            place = self._guard.starting() if self._guard else None
             with _bound_to(self._core):
                 start = perf_counter_ns()
                 pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
             if self._guard:
-                self._guard.add(pid)
+                self._guard.add(pid, place)
             with ended_when(pid, self._is_over):
                 try:
                     signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
@@ -306,6 +307,8 @@ class Execution:
             if pid:
                 kill(pid)
                 self._unguard(pid)
+            elif self._guard:
+                self._guard.free(place)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             if not pid and isinstance(problem, (OSError, ValueError)):
                 raise self._not_started(problem) from None

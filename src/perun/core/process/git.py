@@ -384,7 +384,7 @@ class _Git(subprocess.Popen[bytes]):
 
             self._guard = guard()
             if self._guard is not None:
-                self._guard.add(self.pid, ask=self.shielded)
+                self._guard.add(self.pid, self._guard.starting(), ask=self.shielded)
 
     def await_output(self, ready: select.poll) -> list[int]:
         """The descriptors that have something to read or are at their end; guarded if that takes long."""

@@ -81,12 +81,18 @@ class Program(Popen[bytes]):
             # A signal that came before the guard knows it would leave behind a program that nobody ends.
             with ending.interruptions_deferred():
                 protector = None if outlives else guard()  # to start the guard itself takes time
-                super().__init__(
-                    words, cwd=cwd, env=environ, stdin=stdin, stdout=stdout, stderr=stderr,
-                    pass_fds=inherit, **rest,
-                )  # fmt: skip
+                place = protector.starting() if protector else None
+                try:
+                    super().__init__(
+                        words, cwd=cwd, env=environ, stdin=stdin, stdout=stdout, stderr=stderr,
+                        pass_fds=inherit, **rest,
+                    )  # fmt: skip
+                except BaseException:
+                    if protector is not None:
+                        protector.free(place)
+                    raise
                 if protector is not None:
-                    protector.add(self.pid)
+                    protector.add(self.pid, place)
                     self._guard = protector
         except BaseException as problem:
             if hasattr(self, "pid") and not isinstance(problem, OSError):

@@ -2,17 +2,21 @@
  *
  * Usage: perun_guard PERUN, with the file that both share as descriptor 3
  *
- * PERUN is the number of the process. The file is an array of numbers of processes: that of each running command, which
+ * PERUN is the number of the process. The file is an array of places: each has the number of a running command, which
  * leads a process group of its own if it does not use the terminal, and 0 where none runs; a negative one is asked to
  * end first. Perun writes them to memory, which neither takes time from the command that is measured nor wakes this
  * program. A command with its group and all processes below it is killed; what has left both, such as a daemon of an
  * earlier command, goes on.
+ *
+ * Where Perun was killed between starting a command and writing its number, its place has the time before the start: it
+ * is a process that leads a group, has lost its parent as this program has, is of the same session, and no older.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +25,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SHARED = 3, GRACE = 2000 /* milliseconds */ };
+enum { SHARED = 3, GRACE = 2000 /* milliseconds */, LOOKS = 25, BETWEEN_LOOKS = 20 /* milliseconds */ };
+
+struct place {
+    int64_t command, start;
+};
 
 struct process {
-    pid_t pid, parent, group;
+    pid_t pid, parent, group, session;
+    long long start;
 };
 
 static struct process *processes;
@@ -68,7 +77,9 @@ static int read_process(const char *name, struct process *process)
     text[length > 0 ? length : 0] = 0;
     process->pid = (pid_t)atoi(name);
     end = strrchr(text, ')'); /* the name of the program may have any character in it */
-    return end && sscanf(end + 1, " %*c %d %d", &process->parent, &process->group) == 2;
+    return end && sscanf(end + 1,
+                         " %*c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
+                         &process->parent, &process->group, &process->session, &process->start) == 4;
 }
 
 static void read_processes(void)
@@ -121,6 +132,28 @@ static void kill_command(pid_t command)
     kill(command, SIGKILL);
 }
 
+/* The command that was started since then and whose number is not known, or 0. It is looked for some times, as it may
+ * have a group only soon. */
+static pid_t find_started(int64_t start)
+{
+    pid_t parent = getppid(), session = getsid(0);
+    const struct process *one;
+    size_t number;
+    int look;
+
+    for (look = 0; look < LOOKS && is_own_proc(); look++) {
+        read_processes();
+        for (number = 0; number < process_count; number++) {
+            one = &processes[number];
+            if (one->pid == one->group && one->parent == parent && one->session == session && one->start >= start &&
+                one->pid != getpid())
+                return one->pid;
+        }
+        poll(NULL, 0, BETWEEN_LOOKS);
+    }
+    return 0;
+}
+
 /* Give a command time to end by itself, as git needs to remove its locks. */
 static void ask_command(pid_t command)
 {
@@ -138,9 +171,10 @@ int main(int argc, char **argv)
 {
     pid_t perun = argc == 2 ? (pid_t)atoi(argv[1]) : 0;
     struct stat shared;
-    const volatile pid_t *commands;
+    const volatile struct place *places;
     struct pollfd end = {.events = POLLIN};
     size_t number;
+    pid_t command;
 
     if (!perun || fstat(SHARED, &shared)) {
         fprintf(stderr, "usage: perun_guard PERUN, with the shared file as descriptor 3\n");
@@ -151,19 +185,23 @@ int main(int argc, char **argv)
     signal(SIGHUP, SIG_IGN);
     if (chdir("/"))
         return 1; /* else it would keep a folder in use */
-    commands = mmap(NULL, (size_t)shared.st_size, PROT_READ, MAP_SHARED, SHARED, 0);
+    places = mmap(NULL, (size_t)shared.st_size, PROT_READ, MAP_SHARED, SHARED, 0);
     end.fd = (int)syscall(SYS_pidfd_open, perun, 0);
-    if (commands == MAP_FAILED)
+    if (places == MAP_FAILED)
         return 1;
     while (getppid() == perun && (end.fd < 0 || poll(&end, 1, -1) <= 0))
         if (end.fd < 0)
             sleep(1); /* Linux before 5.3 */
-    for (number = 0; number < (size_t)shared.st_size / sizeof(*commands); number++)
-        if (commands[number] < 0) {
-            ask_command(-commands[number]);
-            kill_command(-commands[number]);
-        } else if (commands[number]) {
-            kill_command(commands[number]);
+    for (number = 0; number < (size_t)shared.st_size / sizeof(*places); number++) {
+        command = (pid_t)places[number].command;
+        if (!command && places[number].start)
+            command = find_started(places[number].start);
+        if (command < 0) {
+            command = -command;
+            ask_command(command);
         }
+        if (command)
+            kill_command(command);
+    }
     return 0;
 }
