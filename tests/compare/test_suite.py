@@ -173,7 +173,7 @@ def test_a_change_among_many_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("option", "hint"),
-    [("--no-pin", "kept on no core"), ("--always", "is measured whatever"), ("--metric=cpu", "wall, memory"),
+    [("--always", "is measured whatever"), ("--metric=cpu", "wall, memory"),
      ("--duet", "leave one")],
 )  # fmt: skip
 def test_options_of_commands_are_refused_by_name(suite: Any, option: str, hint: str) -> None:

@@ -224,7 +224,8 @@ def measured(benchmark: AsvBenchmark, request: dict[str, Any], cache: Path) -> d
 def _times(
     benchmark: AsvBenchmark, request: dict[str, Any], first: int, sample: Callable[[int], float]
 ) -> dict[str, Any]:
-    """Samples of so many iterations: those asked for, of the suite, or as many as take the time given.
+    """Samples of so many iterations: those asked for, of the suite, or as many as take the time given, which
+    several samples share where the suite does not say how many there are.
 
     One sample is thrown away before, or as many as `warmup_time` says.
     """
@@ -233,14 +234,18 @@ def _times(
     if request["alone"]:
         samples, warmup = 1, 0
     number = request["iterations"] or int(benchmark.attribute("number", first))
+    several = not (request["alone"] or repeat or first or benchmark.attribute("number", 0))
     started, is_warm = time.perf_counter(), warmup == 0
     if not number:
         number, is_warm = _calibrated(sample, request["seconds"] / samples), True
     while not is_warm or time.perf_counter() - started < warmup:
         sample(number)
         is_warm = True
+    if several:
+        samples = min(request["samples"], number)
+    each = number // samples if several else number
     with importlib.import_module("_counting").counted() if request["marked"] else contextlib.nullcontext():
-        taken = [sample(number) / number for _ in range(samples)]
+        taken = [sample(each) / each for _ in range(samples)]
     return {"iterations": number, "values": [{"type": "time", "subtype": "", "unit": "s", "samples": taken}]}
 
 

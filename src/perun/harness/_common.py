@@ -32,6 +32,11 @@ _MOST_READ: Final = 1 << 20
 _WALKED: Final[list[dict[Path, list[Path]]]] = []
 """The files of each folder, while :func:`one_walk` holds."""
 _LINES: Final = 10
+_SAMPLES: Final = 5
+_MOST_SAMPLES: Final = 25
+"""Of a benchmark in one process: their median bears that others had the processor for a moment."""
+_SAMPLE: Final = 0.001
+"""Seconds of a sample, where there is time for so long ones."""
 CAN_MARK: Final = platform.machine() == "x86_64"
 """Whether scripts can say from where on their instructions count, see `_counting.py`."""
 _SPECIAL: Final = re.compile(r"[\\.+*?()|\[{^$]")
@@ -178,6 +183,17 @@ def output_of(
         shown = ":\n" + "\n".join("  " + line for line in lines) if lines else ""
         raise JobFailed(f"{' '.join(argv)!r} ended with status {done.status}{shown}", hint)
     return done.stdout
+
+
+def samples_in(seconds: float) -> int:
+    """How many samples of a benchmark a process takes in so many seconds, at most."""
+    return min(max(round(seconds / _SAMPLE), _SAMPLES), _MOST_SAMPLES)
+
+
+def shared(iterations: int, seconds: float) -> tuple[int, int]:
+    """How many samples so many operations make in so many seconds, one at least, and how many each has."""
+    samples = max(1, min(samples_in(seconds), iterations))
+    return samples, iterations // samples
 
 
 def exactly(text: str) -> str:

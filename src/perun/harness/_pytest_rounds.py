@@ -33,15 +33,17 @@ _MOST = 10**9
 
 
 class PytestRounds:
-    """The plugin of pytest. `answer` has the names of the benchmarks, and why some have failed."""
+    """The plugin of pytest. `answer` has the names of the benchmarks, why some have failed, and the
+    operations of those whose samples share them."""
 
     def __init__(self, request: dict[str, Any]) -> None:
+        self.samples = int(request["samples"])
         self.seconds = float(request["seconds"])
         marked = bool(request.get("marked"))
         self.counted = importlib.import_module("_counting").counted if marked else contextlib.nullcontext
         self.chosen: dict[str, int] = dict(request["chosen"])
         self.order: list[str] = []
-        self.answer: dict[str, Any] = {"names": [], "failures": {}, "problems": []}
+        self.answer: dict[str, Any] = {"names": [], "failures": {}, "problems": [], "iterations": {}}
 
     def pytest_itemcollected(self, item: Any) -> None:
         """Note the order of the files, as others may shuffle them."""
@@ -93,10 +95,12 @@ class PytestRounds:
             number, warmups = self.chosen.get(own.fullname, 0), 1
             if not number:
                 number, warmups = self._calibrated(lambda: function(*args, **kwargs)), 0
+            self.answer["iterations"][own.fullname] = number
+            samples = min(self.samples, number)
             with self.counted():
                 return pedantic(
-                    own, function, args=args, kwargs=kwargs, rounds=1, warmup_rounds=warmups,
-                    iterations=number,
+                    own, function, args=args, kwargs=kwargs, rounds=samples, warmup_rounds=warmups,
+                    iterations=number // samples,
                 )  # fmt: skip
 
         @functools.wraps(pedantic)

@@ -228,6 +228,7 @@ def _request(
     chosen = [[one.name, one.parameters, number] for one, number in iterations.items()]
     known = {name: program.data[name] for name in ("suite", "spawn", "timeout")}
     request = {**known, "seconds": ctx.seconds, "chosen": chosen, "scratch": str(scratch), "alone": alone}
+    request["samples"] = common.samples_in(ctx.seconds)
     request["marked"] = alone and common.CAN_MARK
     file.write_text(json.dumps({**request, "out": str(ctx.scratch / "answer")}), encoding="utf-8")
     return file

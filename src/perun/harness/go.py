@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -118,9 +119,11 @@ class GoHarness:
         rounds = {}
         for number, (benchmark, wanted) in enumerate(iterations.items()):
             ctx.report(f"measuring {benchmark}", number, len(iterations))
-            length = f"{wanted}x" if wanted else f"{max(ctx.seconds, 1e-9):.9f}s"
-            argv = (*program.argv, *_measuring(_path(program, benchmark), length))
-            rounds[benchmark] = parsed(ctx.run(argv, program.folder, {}))
+            samples, each = common.shared(wanted, ctx.seconds)
+            length = f"{each}x" if wanted else f"{max(ctx.seconds, 1e-9):.9f}s"
+            argv = (*program.argv, *_measuring(_path(program, benchmark), length, samples))
+            found = parsed(ctx.run(argv, program.folder, {}))
+            rounds[benchmark] = found._replace(iterations=found.iterations and (wanted or found.iterations))
         return rounds
 
     def one(
@@ -153,23 +156,28 @@ def parsed(done: ToolOutput) -> BenchmarkRound:
     operations = int(results[-1][1][:20])
     if not 0 < operations <= _MOST_ITERATIONS:
         return BenchmarkRound(0, (), f"it says that it ran {operations} operations")
-    values = tuple(_values(results[-1][2]))
+    values = tuple(_values([found[2] for found in results]))
     return BenchmarkRound(operations, values) if values else BenchmarkRound(0, (), "it measured nothing")
 
 
-def _values(text: str) -> Iterator[BenchmarkValue]:
+def _values(texts: Sequence[str]) -> Iterator[BenchmarkValue]:
+    """Of the results of one benchmark, each metric that all of them have."""
+    measured = [_numbers(text) for text in texts]
+    for unit in measured[-1]:
+        found = [one[unit] for one in measured if math.isfinite(one.get(unit, math.nan))]
+        if len(found) == len(measured):
+            type_, subtype, own = _UNITS.get(unit, ("printed", unit, unit))
+            samples = tuple(one / 1e9 for one in found) if unit == "ns/op" else tuple(found)
+            yield BenchmarkValue(type_, subtype, own, samples, larger_is_better=unit.endswith("/s"))
+
+
+def _numbers(text: str) -> dict[str, float]:
     measured: dict[str, float] = {}
     for field in text.split("\t")[1:]:
         amount, unit = field.split()
-        try:
+        with suppress(ValueError):
             measured.setdefault(unit, float(amount))
-        except ValueError:
-            continue
-    for unit, value in measured.items():
-        if math.isfinite(value):
-            type_, subtype, own = _UNITS.get(unit, ("printed", unit, unit))
-            sample = value / 1e9 if unit == "ns/op" else value
-            yield BenchmarkValue(type_, subtype, own, (sample,), larger_is_better=unit.endswith("/s"))
+    return measured
 
 
 def _why(done: ToolOutput) -> str:
@@ -180,10 +188,10 @@ def _why(done: ToolOutput) -> str:
     return "it gave no result: it was skipped, or is not there any more"
 
 
-def _measuring(path: Sequence[str], length: str) -> tuple[str, ...]:
+def _measuring(path: Sequence[str], length: str, samples: int = 1) -> tuple[str, ...]:
     pattern = "/".join(common.exactly(part) for part in path)
     return (
-        "-test.run=^$", f"-test.bench={pattern}", f"-test.benchtime={length}", "-test.count=1",
+        "-test.run=^$", f"-test.bench={pattern}", f"-test.benchtime={length}", f"-test.count={samples}",
         "-test.benchmem",
     )  # fmt: skip
 

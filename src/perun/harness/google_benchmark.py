@@ -39,6 +39,8 @@ _MEMORY: Final = {
     "total_allocated_bytes": ("memory", "allocated", "B", False),
 }  # fmt: skip
 _PER_SECOND: Final = "_per_second"
+_OWN_LENGTH: Final = "/iterations:"
+"""In the name of a benchmark that says itself how many it has."""
 _MOST_ITERATIONS: Final = 10**15
 
 
@@ -108,16 +110,18 @@ class GoogleBenchmarkHarness:
         for number, (benchmark, wanted) in enumerate(iterations.items()):
             ctx.report(f"measuring {benchmark}", number, len(iterations))
             whole = _whole(benchmark)
-            fixed = wanted and program.data.get("fixed")
-            length = f"{wanted}x" if fixed else f"{max(ctx.seconds, 1e-9):.9f}"
+            fixed = wanted if program.data.get("fixed") and _OWN_LENGTH not in whole else 0
+            samples, each = common.shared(fixed, ctx.seconds)
+            length = f"{each}x" if fixed else f"{max(ctx.seconds, 1e-9):.9f}"
             made = ctx.scratch / f"{number}.json"
             argv = (
                 *program.argv, f"--benchmark_filter={common.exactly(whole)}",
-                f"--benchmark_min_time={length}", "--benchmark_repetitions=1",
+                f"--benchmark_min_time={length}", f"--benchmark_repetitions={samples}",
                 f"--benchmark_out={made}", "--benchmark_out_format=json",
             )  # fmt: skip
             done = ctx.run(argv, program.folder, {})
-            rounds[benchmark] = _round(done, whole, made)
+            found = _round(done, whole, made)
+            rounds[benchmark] = found._replace(iterations=found.iterations and (fixed or found.iterations))
         return rounds
 
     def one(

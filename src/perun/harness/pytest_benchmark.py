@@ -112,6 +112,9 @@ class PytestBenchmarkHarness:
         measured = rounds_of(text, "pytest-benchmark") if text else {}
         if not answer and not measured and there:
             raise JobFailed(f"pytest runs no benchmarks: {_why(answer, done)}", _HINT)
+        for node, number in answer.get("iterations", {}).items():
+            if node in measured and measured[node].values:
+                measured[node] = measured[node]._replace(iterations=number)
         measured |= {node: BenchmarkRound(0, (), why) for node, why in answer.get("failures", {}).items()}
         missing = BenchmarkRound(0, (), _missing(answer))
         return {one: measured.get(node_of(one), missing) for one in iterations}
@@ -142,17 +145,24 @@ def node_of(benchmark: NamedBenchmark) -> str:
 def _run(
     program: SuiteProgram, files: Sequence[str], chosen: Mapping[str, int], ctx: HarnessContext
 ) -> tuple[dict[str, Any], ToolOutput]:
-    done = ctx.run((*program.argv, str(_request(files, chosen, ctx))), program.folder, {})
+    file = _request(files, chosen, ctx, common.samples_in(ctx.seconds))
+    done = ctx.run((*program.argv, str(file)), program.folder, {})
     out = ctx.scratch / _ANSWER
     return (common.json_of(out.read_text(encoding="utf-8"), "pytest") if out.exists() else {}), done
 
 
 def _request(
-    files: Sequence[str], chosen: Mapping[str, int], ctx: HarnessContext, *, marked: bool = False
+    files: Sequence[str],
+    chosen: Mapping[str, int],
+    ctx: HarnessContext,
+    samples: int = 1,
+    *,
+    marked: bool = False,
 ) -> Path:
     """The file that says what is to run, and that the answer is to lie beside it."""
     file = ctx.scratch / "request.json"
     request = {"files": list(files), "chosen": list(chosen.items()), "seconds": ctx.seconds, "marked": marked}
+    request["samples"] = samples
     request |= {"json": str(ctx.scratch / "benchmarks.json"), "out": str(ctx.scratch / _ANSWER)}
     file.write_text(json.dumps({**request, "scratch": str(ctx.scratch)}), encoding="utf-8")
     return file

@@ -106,7 +106,8 @@ def profiles_of(
 class BenchmarkRound(NamedTuple):
     """What one round says of one benchmark.
 
-    :param iterations: operations of each sample. :param values: each metric once.
+    :param iterations: operations of a round, to be asked for in the next one: those of a sample, or of all
+        samples of a process together. :param values: each metric once.
     :param failure: why there are no values; empty where there are.
     """
 

@@ -91,7 +91,6 @@ class CompareMeasuringOptions(CommandOptions):
             "--duet": (self.duet, either),
             "--builds": (self.builds > 1, either),
             "--check-output": (self.check_output, either),
-            "--no-pin": (self.no_pin, "leave it out: the programs of a suite are kept on no core"),
             "--always": (self.always, "leave it out: a suite is measured whatever both sides are"),
             "--metric cpu": (
                 "cpu" in self.metric,

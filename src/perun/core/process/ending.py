@@ -234,7 +234,7 @@ def _has_ended(pid: int, seconds: float, meanwhile: Callable[[], None] | None = 
 # which the guard finds it.
 
 GUARD: Final = Path(__file__).with_name("perun_guard")
-_PLACE: Final = Struct("=qq")  # its number, and before that when it is about to start, in ticks since the boot
+_PLACE: Final = Struct("=qq")  # its number, or when it is about to start, in ticks since the boot
 _TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PLACES: Final = 256
 _SHARED: Final = 3

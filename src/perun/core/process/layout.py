@@ -3,6 +3,7 @@ stays (T. Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviousl
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import shutil
@@ -19,6 +20,9 @@ _LARGEST_PLACED: Final = 4_000_000
 """Bytes of a program that are copied before each run: more would disturb it."""
 _MOST_ENTRIES: Final = 1000
 """Of a folder that is made anew before each run."""
+_HERE: Final = -100
+_EXCHANGE: Final = 2
+"""AT_FDCWD and RENAME_EXCHANGE of renameat2(2)."""
 
 
 def padding(rng: random.Random) -> tuple[str, str]:
@@ -95,7 +99,20 @@ def copy_anew(path: Path) -> None:
     found = path.lstat()
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_size <= _LARGEST_PLACED:
         shutil.copy2(path, copy := path.with_name(f".{path.name}.{os.getpid()}"))
-        copy.replace(path)
+        if _exchanged(copy, path):
+            copy.unlink()
+        else:
+            copy.replace(path)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two files, where the system can: ext4 writes a file to the disk that replaces another one,
+    which takes longer than many programs (auto_da_alloc, ext4(5))."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):
+        return False
+    return not rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
 
 
 def _make_anew(folder: Path, scratch: Path) -> None:

@@ -27,7 +27,15 @@ from perun.running.bisect.judging import CostClassifier, EndsComparison
 from perun.running.bisect.measuring import BisectMeasurement, BuiltCopies, Tell, as_data, copies
 from perun.running.bisect.quantity import NoSuchLocation, Quantity, by_version
 from perun.running.compare import compare as answers
-from perun.running.compare.decide import BASE, EXACT_AFTER, HEAD, InterimPlan, MetricDecision, decide
+from perun.running.compare.decide import (
+    BASE,
+    EXACT_AFTER,
+    HEAD,
+    InterimPlan,
+    MetricDecision,
+    decide,
+    usable_cores,
+)
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.compare.plan import NOISE, CompareCase, CompareOptions, ComparePlan, CompareSide
 from perun.running.compare.trial import store
@@ -147,7 +155,7 @@ class BenchmarkMeasurement(BisectMeasurement):
             trial = run(
                 self._suite, builds, lambda one: one == self._benchmark, rules, seconds,
                 self._asked.most_pairs, self._wants, self._ended_by_counts(rules), self._rng,
-                iterations=self._iterations,
+                cores=usable_cores(self._asked.pin), iterations=self._iterations,
             )  # fmt: skip
             (one,) = trial.trials
             self._refuse(one, planned)

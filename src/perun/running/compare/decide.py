@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from perun.core import conditions
 from perun.core.errors import PerunError, UsageError
+from perun.core.process.execution import RunSample
 from perun.measurement.difference import Basis, Rules, difference
 from perun.measurement.estimate import Kind, Point, Round, Sample
 from perun.measurement.many import corrected
@@ -327,7 +328,7 @@ class PairRunner:
             # A run is let go on for as long as a pair of such runs fits in behind it.
             reading = self._run(side, build, partial(_share, begun, left, self.steps), None)
             longest, self.warm = max(longest, begun - left()), reading
-            if _is_parallel(reading):
+            if is_parallel(reading.sample):
                 self.parallel, self._cores, self._duet = True, (), None
         return longest
 
@@ -436,6 +437,6 @@ def _share_a_core(first: conditions.Processor, second: conditions.Processor) -> 
     return first.siblings == second.siblings != ""
 
 
-def _is_parallel(reading: Reading) -> bool:
-    sample = reading.sample
+def is_parallel(sample: RunSample | None) -> bool:
+    """Whether a run used several cores at once."""
     return sample is not None and sample.user + sample.system > PARALLEL * sample.real

@@ -35,7 +35,7 @@ from perun.plugin.suites import (
 )
 from perun.repository.jobs import PluginConfig, configured_unit, make_unit
 from perun.repository.repository import PERUN_FOLDER, Repository
-from perun.running.compare.decide import ARMS
+from perun.running.compare.decide import ARMS, is_parallel
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.run.pre_run import environment
 
@@ -48,6 +48,9 @@ _ROUNDS: Final = 15
 """So many are enough for an answer where benchmarks are quiet, with that which warms up."""
 _SHOWN: Final = 8
 """Names that an error lists at most."""
+_TOGETHER: Final = 0.2
+_LONGEST: Final = 0.025
+"""Seconds that the samples of a process take that measures all benchmarks, and those of each at most."""
 _SHARE: Final = 0.3
 """Of the budget, that samples may take so that there are so many rounds."""
 
@@ -67,12 +70,16 @@ class SuiteOptions:
     patterns: tuple[str, ...] = ()
     seconds: float = 0.005
 
-    def sampled(self, benchmarks: int, budget: float) -> float:
-        """The seconds of a sample with which so many benchmarks have the rounds that can decide within the
+    def sampled(self, benchmarks: int, budget: float, *, together: bool = False) -> float:
+        """The seconds of the samples with which so many benchmarks have the rounds that can decide within the
         budget: starting programs takes longer than short samples do, and more rounds tell more than longer
-        samples."""
-        runs = benchmarks * len(ARMS) * _ROUNDS
-        return max(min(self.seconds, _SHARE * budget / max(runs, 1)), _LEAST)
+        samples.
+
+        :param together: one process measures all: what its start takes, its samples may take as well.
+        """
+        runs = max(benchmarks, 1) * len(ARMS) * _ROUNDS
+        share = min(_TOGETHER / max(benchmarks, 1), _LONGEST) if together else 0.0
+        return max(min(max(self.seconds, share), _SHARE * budget / runs), _LEAST)
 
     def wants(self, benchmark: NamedBenchmark) -> bool:
         """Whether the benchmark is measured."""
@@ -143,6 +150,8 @@ class Suite:
     :param rng: draws the environments of the programs. :param scratch: an empty folder of its own.
         :ivar name: of the harness. :ivar command: what its users type. :ivar together: whether one process
         measures all benchmarks of a round. :ivar seconds: of the samples of one benchmark in a round.
+        :ivar core: the processor that its programs are kept on, None for any. :ivar parallel: whether one of
+        the last round used several at once.
     """
 
     def __init__(
@@ -159,6 +168,8 @@ class Suite:
         self.together = bool(getattr(self._harness, "together", False))
         self._rng = rng
         self.seconds = seconds
+        self.core: int | None = None
+        self.parallel = False
 
     def build(self, folder: Path, scratch: Path, report: Report, note: Callable[[str], None]) -> SuiteBuild:
         """The programs of the working copy in the folder, with the names of their benchmarks.
@@ -194,6 +205,7 @@ class Suite:
 
         :raises BudgetSpent: where it takes longer. :raises PerunError: where it fails as a whole.
         """
+        self.parallel = False
         with suppress(OSError):
             if (path := Path(program.argv[0])).is_relative_to(self._built):
                 copy_anew(path)
@@ -257,9 +269,12 @@ class Suite:
                 files = out.fileno(), errors.fileno()
                 for file in files:
                     fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
-                with Execution(command, self._folder, limit, output=files, end_group=True) as execution:
+                with Execution(
+                    command, self._folder, limit, core=self.core, output=files, end_group=True
+                ) as execution:
                     execution.set_variable(*padding(self._rng))
                     sample = execution.record()
+                self.parallel = self.parallel or is_parallel(sample)
                 if sample.interruption is not None:
                     raise sample.interruption
                 if sample.early:

@@ -32,7 +32,7 @@ from perun.running.compare.compare import (
     unmeasured,
     unstored,
 )
-from perun.running.compare.decide import ARMS, BASE, HEAD
+from perun.running.compare.decide import ARMS, BASE, HEAD, usable_cores
 from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, Folders, prepared
 from perun.running.compare.trial import requests
 from perun.running.run.benchmarks import profiles_of
@@ -96,7 +96,7 @@ def compare(
                     budget = max(LEAST_BUDGET, EACH * count)
                 else:
                     budget = max(budget - spent, 0) / (len(ready) - number)
-                session.suite.seconds = wanted.sampled(count, budget)
+                session.suite.seconds = wanted.sampled(count, budget, together=session.suite.together)
                 begun = time.monotonic()
                 comparison, interruption = session.compared(builds, budget, report, expect)
                 spent += time.monotonic() - begun
@@ -171,7 +171,8 @@ class _Session:
         report(f"{self.suite.command}: finding how many iterations", 0, 0)
         found = run(
             self.suite, builds, self._wanted.wants, self._options.rules, budget, self._options.most_pairs,
-            self._wants, progress, self._rng, mirrored=self._options.order == "abba",
+            self._wants, progress, self._rng,
+            cores=usable_cores(self._options.pin), mirrored=self._options.order == "abba",
         )  # fmt: skip
         case = self._case()
         if not any(one.rounds for one in found.trials) and found.interruption is None:
@@ -251,9 +252,10 @@ def _why_nothing(found: SuiteTrial) -> str:
 
 def _notes(found: SuiteTrial) -> Iterator[str]:
     measured = plural(sum(one.rounds > 0 for one in found.trials), "benchmark")
+    pinned = ", each on one core" if any(one.trial.pinned for one in found.trials) else ""
     yield (
-        f"{measured}, {plural(found.rounds, 'round')} at most, {readable(found.seconds, 's')}; a change is "
-        "definite only where it is so among all of them (Benjamini-Hochberg)"
+        f"{measured}, {plural(found.rounds, 'round')} at most, {readable(found.seconds, 's')}{pinned}; a "
+        "change is definite only where it is so among all of them (Benjamini-Hochberg)"
     )
     yield from found.notes
     failed = [f"{one.benchmark} ({one.failure})" for one in found.trials if one.failure]

@@ -37,7 +37,7 @@ _OF_MEMORY: Final = ("allocated", "allocations")
 class BenchmarkTrial:
     """What was measured of one benchmark.
 
-    :ivar iterations: operations of a sample, the same of both versions; 0 until they are found.
+    :ivar iterations: operations of a round, the same of both versions; 0 until they are found.
     :ivar trial: its pairs, and what they say. :ivar settled: whether more rounds would not change that.
     :ivar failure: why it is not measured any more. :ivar common: the metrics that all of its rounds gave.
     """
@@ -125,14 +125,17 @@ def run(
     rng: random.Random,
     clock: Callable[[], float] = time.monotonic,
     *,
+    cores: Sequence[int] = (),
     mirrored: bool = False,
     iterations: int = 0,
 ) -> SuiteTrial:
     """Measure the benchmarks that both sides have in rounds.
 
     :param builds: of each of the arms. :param most: rounds at which each ends.
-    :param wants: whether a metric is judged. :param mirrored: the order of the arms is that of the round
-        before in reverse; else it is random. :param iterations: of each benchmark; 0 to find them.
+    :param wants: whether a metric is judged. :param cores: the processors on which a program that uses one
+        may be kept, one drawn for each round; none where all may use all.
+    :param mirrored: the order of the arms is that of the round before in reverse; else it is random.
+    :param iterations: of each benchmark; 0 to find them.
     :raises PerunError: names the side of which no benchmark can be run.
     """
     base, head = builds[BASE].programs, builds[HEAD].programs
@@ -143,7 +146,7 @@ def run(
         tuple(one for one in base if one not in head and chosen(one)),
     )
     begun = clock()
-    runner = _Runner(trial, builds, lambda: begun + budget - clock(), rng, mirrored)
+    runner = _Runner(trial, builds, lambda: begun + budget - clock(), rng, cores, mirrored)
     looks = InterimPlan(most)
     try:
         runner.measure(trial.trials, wants, counted=False)
@@ -162,7 +165,7 @@ def run(
     except (KeyboardInterrupt, Terminated) as problem:
         trial.interruption = problem
         trial.reason = "interrupted"
-    trial.seconds = clock() - begun
+    trial.seconds, suite.core = clock() - begun, None
     left = [one for one in trial.trials if one.is_open]
     look(trial.trials, looks, rules, ends=True)
     if trial.interruption is not None:
@@ -216,9 +219,11 @@ class _Runner:
         builds: Mapping[str, SuiteBuild],
         left: Callable[[], float],
         rng: random.Random,
+        cores: Sequence[int],
         mirrored: bool,
     ) -> None:
         self._trial = trial
+        self._cores = cores
         self._mirrored = mirrored
         self._builds = builds
         self._left = left
@@ -245,7 +250,10 @@ class _Runner:
                 arms = list(ARMS[:: -1 if self._trial.rounds % 2 else 1])
             else:
                 arms = self._rng.sample(ARMS, len(ARMS))
-            found = {arm: self._arm(arm, [one for one in group if not one.failure]) for arm in arms}
+            measured = [one for one in group if not one.failure]
+            is_free = not (counted and self._cores) or any(one.trial.parallel for one in measured)
+            self._trial.suite.core = None if is_free else self._rng.choice(self._cores)
+            found = {arm: self._arm(arm, measured) for arm in arms}
             for one in group:
                 if not one.failure and counted:
                     one.add({arm: found[arm][one.benchmark] for arm in ARMS}, wants)
@@ -265,6 +273,8 @@ class _Runner:
             except PerunError as problem:
                 given = {one.benchmark: BenchmarkRound(0, (), problem.message) for one in own}
             for one in own:
+                one.trial.parallel = one.trial.parallel or self._trial.suite.parallel
+                one.trial.pinned = self._trial.suite.core is not None
                 round = given.get(one.benchmark) or BenchmarkRound(0, (), "it was not measured")
                 if not round.values or not round.iterations:
                     one.failure = one.failure or f"{side}: {round.failure or 'it gave no value'}"
