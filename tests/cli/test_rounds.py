@@ -25,6 +25,7 @@ from perun.repository.repository import Repository, open_repository
 from perun.running.run.finding import Search
 from perun.running.run.rounds import LOOKS, SPENDING, Rounds
 from perun.running.run.schedule import ROUNDS, Share, choose, plan_slots, rounds_of, shared_last
+from perun.store.summaries import profile_summary_of
 from profiles import profile_of
 from shared import wait_for
 
@@ -385,3 +386,35 @@ def test_looking_often_costs_no_false_alarms(repo, project) -> None:
         pairs += len(verdicts)
     assert false <= 3, (false, pairs)  # 0.3 % of 1000; the level is 1 %
     assert found >= 80
+
+
+def test_changes_of_many_benchmarks_that_chance_explains_are_not_definite(repo) -> None:
+    """Of 150 equal ones and one that is slower only that one is."""
+    rng, unit = random.Random(42), make_unit(repo, "collect", "time", {}, "the test")
+    jobs = [Job("made", f"b{number}", "", unit, is_benchmark=True) for number in range(151)]
+    versions = choose(repo, [], True)[:2]
+    newer = versions[0]
+    found = Rounds(repo, [], versions, 20, "s")
+    found.add({one.checksum: jobs for one in versions}, ROUNDS, 1)
+
+    def take(job: Job, version: MinorVersion, number: int) -> None:
+        cost = 2.5 if version is newer and job is jobs[-1] else 1.0
+        profile = profile_of([{"amount": cost * rng.lognormvariate(0, 0.1), "uid": job.args}], machine={})
+        session.mark(profile, session.Session("s", round=number))
+        found.take(version.checksum, job, profile_summary_of(profile), 0.001)
+
+    for number in range(LOOKS[1]):
+        for job in jobs:
+            for version in versions:
+                take(job, version, number)
+    verdicts = {one.job.args: one.judged.verdict for one in found.known() if one.version is newer}
+    changed = [name for name, verdict in verdicts.items() if verdict and is_change(verdict)]
+    by_chance = found.by_chance()
+    assert len(changed) > 1 and set(changed) == {"b150"} | {
+        job.args for job in jobs if (newer.checksum, id(job)) in by_chance
+    }
+    (share,) = set(by_chance.values())
+    assert share == 1 / 151
+    assert found.levels(LOOKS[1] - 1, share)[0] < found.levels(LOOKS[1] - 1)[0] / 100
+    found.more()
+    assert {(newer.checksum, key) for _, key in by_chance} <= found.open

@@ -149,13 +149,14 @@ def compare_with_line(
     *,
     again: Callable[[], bool] = never,
     kept: Kept | None = None,
+    tested: bool = False,
 ) -> BaselineComparison:
     """The value beside the first one of the line, with what the others tell of the noise.
 
     Where the processor limits both, its clock is asked, which is the more precise one.
 
     :param again: whether a newer version has seen the same.
-    :param kept: as of :func:`perun.measurement.verdict.along`.
+    :param kept: and :param tested: as of :func:`perun.measurement.verdict.along`.
     """
     if value.processor is not None and (not line or line[0][1].processor is not None):
         value = value.by_processor
@@ -164,7 +165,9 @@ def compare_with_line(
         points = [one.point for _, one in line]
     if not points:
         return BaselineComparison(value)
-    verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept)
+    verdict = along(
+        value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept, tested=tested
+    )
     sure = verdict is None or confirmed(verdict, points[0], value.point, points, again)
     return BaselineComparison(value, verdict, line[0][0], sure)
 

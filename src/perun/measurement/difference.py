@@ -481,11 +481,12 @@ def _of_rounds(
 def _spent(
     baseline: Point, target: Point, by_session: Mapping[str, list[float]]
 ) -> tuple[float, float] | None:
-    """The levels of the look at which a sequential session of both ended for the one that left it first; None
-    where that is not all they share."""
+    """The levels of the look at which a sequential session of both ended for the one that left it first, the
+    stricter ones where both left it then; None where that is not all they share."""
     ended = [one for one in (baseline, target) if one.levels is not None and list(by_session) == [one.ended]]
     rounds = [sum(own.session == one.ended for own in one.rounds) for one in ended]
-    return ended[rounds.index(min(rounds))].levels if ended else None
+    first = [one.levels for one, own in zip(ended, rounds, strict=True) if own == min(rounds)]
+    return min(filter(None, first), default=None)
 
 
 def _session(differences: list[float], noise: Noise) -> tuple[float, StandardError]:

@@ -42,14 +42,25 @@ _OF_FILE: Final = re.compile(r"[^:]+:(?!:)")
 
 def corrected(verdicts: Sequence[Verdict], rules: Rules) -> list[Verdict]:
     """The verdicts on many series; of changes that may be chance among so many a maybe is left."""
-    p_values = [one.difference.p_value for one in verdicts]
-    adjusted = benjamini_hochberg(p_values).tolist() if p_values else []
+    adjusted, _ = among([one.difference.p_value for one in verdicts], 1 - rules.confidence)
     return [
         judge(one.difference._replace(p_value=chance), rules)
         if is_change(one) and chance > 1 - rules.confidence
         else one
         for one, chance in zip(verdicts, adjusted, strict=True)
     ]
+
+
+def among(p_values: Sequence[float], alpha: float) -> tuple[list[float], float]:
+    """The p-values adjusted for how many there are (Benjamini-Hochberg), and the share of `alpha` that each
+    has to keep to: of those that exceed it once more.
+
+    :raises ValueError: if a p-value is not from 0 to 1.
+    """
+    if not p_values:
+        return [], 1.0
+    adjusted = benjamini_hochberg(p_values).tolist()
+    return adjusted, max(sum(one <= alpha for one in adjusted), 1) / len(adjusted)
 
 
 def sum_of(point: Point) -> float:

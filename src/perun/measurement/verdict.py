@@ -133,6 +133,7 @@ def along(
     *,
     larger_is_better: bool = False,
     kept: Kept | None = None,
+    tested: bool = False,
 ) -> Verdict | None:
     """The verdict on a version against the version before, with the noise that the versions before it show.
 
@@ -142,12 +143,13 @@ def along(
         :func:`perun.repository.walking.ancestors`; those beyond :data:`~perun.measurement.noise.WINDOW` are
         not looked at.
     :param kept: as of :func:`perun.measurement.noise.learn`, of who asks for many versions.
+    :param tested: as of :func:`~perun.measurement.difference.difference`.
     :returns: None where there is no ancestor with a point, or none of the same workloads.
     """
     if not line:
         return None
     learned = noise_before(line[0], target, line, kept)
-    found = difference(line[0], target, learned, rules, tested=False)
+    found = difference(line[0], target, learned, rules, tested=tested)
     if found is None:
         return None
     return judge(found, rules, larger_is_better=larger_is_better, whole=max(line[0].whole, target.whole))

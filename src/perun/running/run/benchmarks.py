@@ -273,6 +273,7 @@ class Benchmarks:
         """Store what was measured: all of it or none."""
         state = {**self._state, **self._speed.described()}
         jobs = self._rounds.benchmarks
+        by_chance = self._rounds.by_chance()
         wanted: list[registering.SaveRequest] = []
         done: list[tuple[MinorVersion, Job, Profile, float]] = []
         for version in versions:
@@ -281,7 +282,8 @@ class Benchmarks:
                 readings = self._readings.get((version.checksum, id(job)))
                 if not readings:
                     continue
-                levels = self._rounds.levels(len(readings) - 1)
+                share = by_chance.get((version.checksum, id(job)), 1.0)
+                levels = self._rounds.levels(len(readings) - 1, share)
                 mark = session.Session(self._rounds.id, runs_are_rounds=True, levels=levels)
                 seconds = sum(one.seconds for one in readings)
                 values = [one.values for one in readings]

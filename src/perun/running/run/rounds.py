@@ -22,8 +22,9 @@ from perun.core.errors import ProfileError
 from perun.core.process.layout import Layout
 from perun.history import baseline
 from perun.history.baseline import BaselineComparison
+from perun.measurement.many import among
 from perun.measurement.noise import WINDOW
-from perun.measurement.verdict import settled
+from perun.measurement.verdict import is_change, settled
 from perun.plugin.api import MinorVersion
 from perun.repository import lookup
 from perun.repository.jobs import Job
@@ -157,13 +158,33 @@ class Rounds:
                     return lookup.load(self._repo, lookup.ProfileLocation(info))
         return None
 
-    def levels(self, round: int) -> tuple[float, float] | None:
-        """The error levels of a look after that round, which counts from 0; None where nobody looks."""
+    def levels(self, round: int, share: float = 1.0) -> tuple[float, float] | None:
+        """The error levels of a look after that round, which counts from 0; None where nobody looks.
+
+        :param share: of both, where others are looked at as well.
+        """
         if not self.is_sequential:
             return None
         ends = self._is_last and round + 1 == self._round
-        weak = _level(1 - self._rules.maybe_confidence, round + 1, ends=ends)
-        return _level(1 - self._rules.confidence, round + 1, ends=ends), weak
+        weak = _level(share * (1 - self._rules.maybe_confidence), round + 1, ends=ends)
+        return _level(share * (1 - self._rules.confidence), round + 1, ends=ends), weak
+
+    def by_chance(self) -> dict[tuple[str, int], float]:
+        """The benchmarks whose change chance explains, among all that the version has, and the share of the
+        levels that each of them has to keep to."""
+        found: dict[tuple[str, int], float] = {}
+        alpha = 1 - self._rules.confidence
+        for version in self._before:
+            verdicts = {}
+            for key, job in self.jobs.items():
+                judged = self._judged(version, job, tested=True) if job.is_benchmark else None
+                if judged is not None and judged.verdict is not None:
+                    verdicts[key] = judged.verdict
+            adjusted, share = among([one.difference.p_value for one in verdicts.values()], alpha)
+            for (key, one), chance in zip(verdicts.items(), adjusted, strict=True):
+                if is_change(one) and chance > alpha:
+                    found[version, key] = share
+        return found
 
     def visit(self, task: Task) -> Job:
         """The job as one visit runs it: with a share of its runs, and in the first round one to warm up."""
@@ -328,12 +349,14 @@ class Rounds:
                 verdict = None if found is None else found.verdict
                 if verdict and not (verdict.difference.unknown or settled(verdict, self._rules)):
                     self.open |= {(version, key), (before, key)}
+        for version, key in self.by_chance():
+            self.open |= {(version, key), (self._before[version], key)}
         # What is measured again is so of all that share it.
         shares = self.shares
         measured = {(shares[one].version if one in shares else one[0], one[1]) for one in self.open}
         self.open = measured | {one for one, share in shares.items() if (share.version, one[1]) in measured}
 
-    def _judged(self, version: str, job: Job) -> BaselineComparison | None:
+    def _judged(self, version: str, job: Job, *, tested: bool = False) -> BaselineComparison | None:
         own = self._value(version, job)
         line: list[tuple[str, baseline.SeriesValue]] = []
         before = self._before.get(version)
@@ -341,7 +364,7 @@ class Rounds:
             if (value := self._value(before, job)) is not None:
                 line.append((before, value))
             before = self._before.get(before)
-        return None if own is None else baseline.compare_with_line(own, line, self._rules)
+        return None if own is None else baseline.compare_with_line(own, line, self._rules, tested=tested)
 
     def _value(self, version: str, job: Job) -> baseline.SeriesValue | None:
         facts = self._facts.get((version, id(job)), ())

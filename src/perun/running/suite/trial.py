@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-import numpy as np
-
 from perun.core.errors import PerunError, Terminated
 from perun.core.process.programs import Speed
 from perun.measurement.difference import Rules
+from perun.measurement.many import among
 from perun.measurement.series import EXACT, Metric
 from perun.measurement.verdict import is_change
-from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.plugin.suites import PRINTED, BenchmarkRound, NamedBenchmark
 from perun.profile.amounts import readable
 from perun.running.compare.decide import ARMS, BASE, EXACT_AFTER, HEAD, InterimPlan, decide
@@ -193,10 +191,9 @@ def look(trials: Iterable[BenchmarkTrial], looks: InterimPlan, rules: Rules, *, 
         if ends or looks.is_one(one.rounds) or may_be_exact:
             one.trial.decisions = decide(series, looks, rules, ends=ends)
     p_values = [found.verdict.difference.p_value for one in trials for found in one.trial.decisions]
-    adjusted = benjamini_hochberg(p_values) if p_values else np.zeros(0)
-    share = max(int(np.count_nonzero(adjusted <= alpha)), 1) / max(len(p_values), 1)
+    adjusted, share = among(p_values, alpha)
     strict = rules._replace(confidence=1 - alpha * share)
-    values = iter(adjusted.tolist())
+    values = iter(adjusted)
     for one in trials:
         decisions = one.trial.decisions
         own = [next(values) for _ in decisions]
