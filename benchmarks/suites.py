@@ -5,7 +5,8 @@
 
 Suites of eight equal benchmarks of 0.1 ms: two versions that differ by a comment, and two of which one
 benchmark, another one each time, does 10 % or 30 % more steps. benchstat's Mann-Whitney test at 5 % has the
-times that Perun stored.
+times that Perun stored. Of a suite of 200 equal ones of 1 ms, those are counted that 60 s show to differ by
+less than 3 %.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import datetime
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -36,6 +38,7 @@ ALPHA: Final = 0.05
 """Level of the test of benchstat."""
 STEPS: Final = (0, 10, 30)
 """Percent by which one benchmark takes longer."""
+LARGE, LARGE_SECONDS = 200, 60.0
 RUNS: Final = 3
 """Comparisons of each step, at most."""
 LOADS: Final = (0, 4)
@@ -159,10 +162,13 @@ class Suite:
     :raises OSError: or :raises RuntimeError: where its harness does not work here.
     """
 
-    def __init__(self, perun: str, folder: Path, name: str) -> None:
+    def __init__(self, perun: str, folder: Path, name: str, count: int = BENCHMARKS, scale: int = 1) -> None:
+        """:param scale: of the steps of each benchmark."""
         self._perun = perun
         self._folder = folder
         self._kind = KINDS[name]
+        self._count = count
+        self._steps = scale * self._kind.steps
         self._versions = 0
         folder.mkdir(parents=True)
         self._git("init", "-q")
@@ -176,20 +182,20 @@ class Suite:
 
     def add(self, step: int, changed: int = 0) -> tuple[str, str]:
         """Two versions, in the later of which this benchmark has so many percent more steps."""
-        equal = [self._kind.steps] * BENCHMARKS
+        equal = [self._steps] * self._count
         longer = [*equal]
         longer[changed] = round(longer[changed] * (1 + step / 100))
         return self._committed(equal), self._committed(longer)
 
-    def compared(self, base: str, head: str, budget: float) -> dict[int, str]:
+    def compared(self, base: str, head: str, budget: float, *options: str) -> dict[int, str]:
         """What is said of the time of each benchmark, by its number.
 
         :raises RuntimeError: where one cannot be measured.
         """
-        told = json.loads(self._call("compare", "--suite", "--budget", str(budget), "--json", base, head))
+        told = json.loads(self._call("compare", "--suite", "--budget", str(budget), "--json", *options, base, head))
         (comparison,) = told["comparisons"]
         times = [one for one in comparison["changes"] if one["from_value"]["unit"] == "s"]
-        if len(times) != BENCHMARKS:
+        if len(times) != self._count:
             raise RuntimeError(
                 f"{len(times)} benchmarks were measured: {comparison['reason'] or comparison['notes']}"
             )
@@ -253,6 +259,18 @@ def suites(place: Place, settings: Settings | None = None) -> Iterator[Count]:
             with load(loops):
                 yield from _counts(f"{name}, {beside}", suite, settings, rng)
         shutil.rmtree(folder)
+    if "google_benchmark" in (settings.harnesses or KINDS):
+        yield from _large(Suite(place.perun, place.folder / "suites-large", "google_benchmark", LARGE, 10))
+
+
+def _large(suite: Suite) -> Iterator[Count]:
+    begun = time.monotonic()
+    words = suite.compared(*suite.add(0), LARGE_SECONDS, "--threshold", "0.03")
+    took = time.monotonic() - begun
+    settled = sum(word == "NoChange" for word in words.values())
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    what = f"google_benchmark, {LARGE} benchmarks of 1 ms, {took:.0f} s with builds, {memory:.0f} MB"
+    yield Count(f"{what}: no change above 3 %", settled, LARGE)
 
 
 def _counts(name: str, suite: Suite, settings: Settings, rng: random.Random) -> Iterator[Count]:

@@ -33,7 +33,7 @@ _WALKED: Final[list[dict[Path, list[Path]]]] = []
 """The files of each folder, while :func:`one_walk` holds."""
 _LINES: Final = 10
 _SAMPLES: Final = 5
-_MOST_SAMPLES: Final = 25
+MOST_SAMPLES: Final = 25
 """Of a benchmark in one process: their median bears that others had the processor for a moment."""
 _SAMPLE: Final = 0.001
 """Seconds of a sample, where there is time for so long ones."""
@@ -187,7 +187,7 @@ def output_of(
 
 def samples_in(seconds: float) -> int:
     """How many samples of a benchmark a process takes in so many seconds, at most."""
-    return min(max(round(seconds / _SAMPLE), _SAMPLES), _MOST_SAMPLES)
+    return min(max(round(seconds / _SAMPLE), _SAMPLES), MOST_SAMPLES)
 
 
 def shared(iterations: int, seconds: float) -> tuple[int, int]:

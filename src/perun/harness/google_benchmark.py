@@ -60,7 +60,7 @@ class GoogleBenchmarkHarness:
     """Measures the benchmarks of programs that were built with Google Benchmark.
 
     Each runs in a process of its own. Of what a benchmark counts itself only `allocs_per_iter` is known to
-    be a count. Versions before 1.8 choose the number of iterations, by `ctx.seconds`.
+    be a count. Versions before 1.8 choose the number of iterations, by `ctx.seconds`, where they are many.
     """
 
     name: ClassVar[str] = "google_benchmark"
@@ -110,9 +110,16 @@ class GoogleBenchmarkHarness:
         for number, (benchmark, wanted) in enumerate(iterations.items()):
             ctx.report(f"measuring {benchmark}", number, len(iterations))
             whole = _whole(benchmark)
-            fixed = wanted if program.data.get("fixed") and _OWN_LENGTH not in whole else 0
-            samples, each = common.shared(fixed, ctx.seconds)
-            length = f"{each}x" if fixed else f"{max(ctx.seconds, 1e-9):.9f}"
+            fixed = 0 if _OWN_LENGTH in whole else wanted
+            if program.data.get("fixed"):
+                samples, each = common.shared(fixed, ctx.seconds)
+                length = f"{each}x"
+            elif 0 < fixed <= common.MOST_SAMPLES:
+                samples, length = fixed, "0"  # the least, which is one operation
+            else:
+                fixed, samples = 0, 1
+            if not fixed:
+                length = f"{max(ctx.seconds, 1e-9):.9f}"
             made = ctx.scratch / f"{number}.json"
             argv = (
                 *program.argv, f"--benchmark_filter={common.exactly(whole)}",

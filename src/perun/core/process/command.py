@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -89,10 +90,16 @@ def split(what: str, text: str) -> list[str]:
 
 
 def _split(what: str, text: str) -> list[str]:
+    return [*_words(what, text)]
+
+
+@lru_cache(maxsize=4096)
+def _words(what: str, text: str) -> tuple[str, ...]:
+    """As a tuple, as thousands of runs have the same command."""
     import shlex
 
     try:
-        return shlex.split(text)
+        return tuple(shlex.split(text))
     except ValueError as problem:
         raise UsageError(f"the {what} {text!r} cannot be split: {problem}", "close the quotes") from None
 
