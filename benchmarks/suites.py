@@ -192,7 +192,8 @@ class Suite:
 
         :raises RuntimeError: where one cannot be measured.
         """
-        told = json.loads(self._call("compare", "--suite", "--budget", str(budget), "--json", *options, base, head))
+        options = ("--suite", "--budget", str(budget), "--json", *options)
+        told = json.loads(self._call("compare", *options, base, head))
         (comparison,) = told["comparisons"]
         times = [one for one in comparison["changes"] if one["from_value"]["unit"] == "s"]
         if len(times) != self._count:

@@ -31,6 +31,11 @@ LINES: Final = (
     "cpu", "netsend", "netrecv", "fileread", "filewrite", "outsockets", "random", "sleep", "stopped",
 )  # fmt: skip
 """The lines of the table of time consumption that the document of Island names; others follow them."""
+BLOCKED: Final = "blocked"
+"""Subtype of time outside of calls in which a thread neither ran nor waited for a processor."""
+UNKNOWN: Final = "unknown"
+"""Type and subtype of such time of a thread whose clock nobody read, as the program was killed."""
+_KINDS: Final = {"user-thread": "cpu", UNKNOWN: UNKNOWN}
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -164,6 +169,8 @@ def line_of(row: Usage) -> str:
     """The line of the table of time consumption that the row counts for."""
     if row.type in ("cpu", "stopped"):
         return row.type
+    if row.type == "wait" and not row.resource:
+        return row.subtype
     return CONSUMPTION.get(row.resource, row.resource or row.type)
 
 
@@ -215,23 +222,24 @@ class _Rows:
             self._add(calls[rows], 0, 0)
 
     def between(self, thread: Thread, found: Account, throttled: int) -> None:
-        """What the thread did in no call: it computed, or waited for a processor or for the interpreter's
-        lock.
+        """What the thread did in no call: it computed, which its own clock says, or it waited: for a
+        processor, for the interpreter's lock, or in what no hook sees. Without a clock nobody knows.
         """
         actual = found.calls.actual
         computing = max(0, thread.cpu - int(actual[actual < _SHORT].sum())) if thread.cpu >= 0 else -1
         outside = {island: one.time - one.stopped for island, one in found.between.items()}
         total = sum(outside.values())
-        user = total if computing < 0 else min(total, computing)
+        user = min(total, max(0, computing))
         held = min(total - user, throttled)
         queue = min(total - user - held, max(0, thread.run_queue))
         for island, time in outside.items():
             whole = {"user-thread": user, "runqueue": queue, "throttled": held}
             parts = {subtype: part * time // total if total else 0 for subtype, part in whole.items()}
-            parts["gil-other"] = time - sum(parts.values())
+            rest = BLOCKED if thread.cpu >= 0 else UNKNOWN
+            parts[rest] = time - sum(parts.values())
             for subtype, spent in parts.items():
                 if spent:
-                    self._time(island, "cpu", subtype, spent)
+                    self._time(island, _KINDS.get(subtype, "wait"), subtype, spent)
         for island, one in found.between.items():
             self._stopped[island] += one.stopped
         for island, stopped in self._stopped.items():

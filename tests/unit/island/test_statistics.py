@@ -94,8 +94,8 @@ def test_the_rows_of_a_thread_sum_to_its_life(rule: str) -> None:
 
 def test_computing_is_told_from_waiting_for_a_processor_and_for_the_interpreter() -> None:
     rows, _ = accounted(HandMade([call("file.read", 4, 8)], [main_thread(cpu=ns(2), run_queue=ns(1.5))]))
-    seconds = {row.subtype: row.seconds for row in rows if row.type == "cpu"}
-    assert seconds == {"user-thread": 2, "runqueue": 1.5, "gil-other": 2.5}
+    seconds = {(row.type, row.subtype): row.seconds for row in rows if row.type != "disk"}
+    assert seconds == {("cpu", "user-thread"): 2, ("wait", "runqueue"): 1.5, ("wait", "blocked"): 2.5}
 
 
 def test_the_processor_time_of_short_calls_is_not_counted_twice() -> None:
@@ -103,12 +103,12 @@ def test_the_processor_time_of_short_calls_is_not_counted_twice() -> None:
     calls = [call("file.write", number / 1000, number / 1000 + 20e-6, 8) for number in range(1000)]
     rows, _ = accounted(HandMade(calls, [main_thread(cpu=ns(0.5))]), 1)
     assert one(rows, subtype="user-thread").seconds == pytest.approx(0.48)
-    assert one(rows, subtype="gil-other").seconds == pytest.approx(0.5)
+    assert one(rows, subtype="blocked").seconds == pytest.approx(0.5)
 
 
-def test_a_thread_without_a_clock_is_said_to_compute() -> None:
+def test_nobody_knows_what_a_thread_without_a_clock_did() -> None:
     rows, _ = accounted(HandMade([], [main_thread()]))
-    assert [(row.type, row.subtype, row.seconds) for row in rows] == [("cpu", "user-thread", 10)]
+    assert [(row.type, row.subtype, row.seconds) for row in rows] == [("unknown", "unknown", 10)]
 
 
 def test_a_call_beside_which_the_thread_did_other_things_takes_no_time_of_it() -> None:
@@ -124,7 +124,9 @@ def test_each_island_has_rows_of_its_own() -> None:
         call("file.write", 1, 2, 8), call("file.write", 3, 4, 16, island=1),
         call("file.write", 5, 6, 32, island=0),
     ]  # fmt: skip
-    made = HandMade(calls, [main_thread()], islands=("program", "A"), entered=[(2.5, 1), (5, 0)])
+    made = HandMade(
+        calls, [main_thread(cpu=ns(9))], islands=("program", "A"), entered=[(2.5, 1), (5, 0)]
+    )
     rows, _ = accounted(made, 8, stops((4.5, 5)))
     written = {row.island: row.amount for row in rows if row.subtype == "filewrite"}
     assert written == {"program": 40, "A": 16}
@@ -142,7 +144,7 @@ def test_the_table_of_time_consumption_is_that_of_the_document() -> None:
         call("socket.connect", 5, 6, 1, resource="outsockets"), call("random.bytes", 6, 7, 8),
         call("time.sleep", 7, 8, ns(1)), call("lock.acquire", 8, 8.5),
     ]  # fmt: skip
-    rows, _ = accounted(HandMade(calls, [main_thread()]), 10, stops((9, 9.5)))
+    rows, _ = accounted(HandMade(calls, [main_thread(cpu=ns(9))]), 10, stops((9, 9.5)))
     main, everything = statistics.consumption(rows)
     assert main.name == "MainThread"
     assert list(main.seconds.items()) == [
@@ -176,7 +178,7 @@ def test_what_the_scheduler_held_back_is_told_and_sums_to_the_life() -> None:
     made = cast("Recording", HandMade([], [main_thread(cpu=ns(2), run_queue=ns(3))]))
     rows, _, _ = statistics.of_process(0, made, ns(10), no_stops(), "exact", ns(4))
     seconds = {row.subtype: row.seconds for row in rows}
-    assert seconds == {"user-thread": 2, "throttled": 4, "runqueue": 3, "gil-other": 1}
+    assert seconds == {"user-thread": 2, "throttled": 4, "runqueue": 3, "blocked": 1}
 
 
 def test_an_island_that_a_damaged_recording_does_not_name_is_told_by_its_number() -> None:
