@@ -124,9 +124,7 @@ def test_each_island_has_rows_of_its_own() -> None:
         call("file.write", 1, 2, 8), call("file.write", 3, 4, 16, island=1),
         call("file.write", 5, 6, 32, island=0),
     ]  # fmt: skip
-    made = HandMade(
-        calls, [main_thread(cpu=ns(9))], islands=("program", "A"), entered=[(2.5, 1), (5, 0)]
-    )
+    made = HandMade(calls, [main_thread(cpu=ns(9))], islands=("program", "A"), entered=[(2.5, 1), (5, 0)])
     rows, _ = accounted(made, 8, stops((4.5, 5)))
     written = {row.island: row.amount for row in rows if row.subtype == "filewrite"}
     assert written == {"program": 40, "A": 16}
