@@ -46,6 +46,18 @@ if how.isdecimal():
     print("no such luck", file=sys.stderr)
     sys.exit(int(how))
 """
+POOL = """\
+import multiprocessing
+import sys
+
+def size(name):
+    with open(name) as file:
+        return len(file.read())
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        assert pool.map(size, ["out0.txt"] * 4) == [5] * 4
+"""
 
 
 class Collected:
@@ -122,7 +134,18 @@ def test_a_killed_program_leaves_what_it_did(collect: Callable[..., Collected]) 
 def test_forked_processes_are_told_apart(collect: Callable[..., Collected]) -> None:
     made = collect("fork")
     written = {row["thread"] for row in made.of(subtype="filewrite", uid="out5.txt#1")}
-    assert written == {"MainThread in prog.py", "MainThread in fork of prog.py (1)"}
+    assert written == {"MainThread in prog.py", "MainThread in child of prog.py (1)"}
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+def test_processes_that_multiprocessing_spawns_are_recorded(project, collect, how: str) -> None:
+    (project.path / "prog.py").write_text(POOL)
+    (project.path / "out0.txt").write_text("12345")
+    made = collect(how)
+    read = {row["thread"] for row in made.of(subtype="fileread", uid="out0.txt#1")}
+    assert read and all(one.startswith("MainThread in child of prog.py (") for one in read)
+    blocked = made.of(type="wait", subtype="blocked")
+    assert any(one["thread"].startswith("Thread-") for one in blocked)  # waits in C for tasks of the pool
 
 
 def test_failing_programs(collect: Callable[..., Collected], perun: Callable[..., Any]) -> None:

@@ -72,7 +72,7 @@ class OpenRecording:
     def processes(self) -> list[str]:
         """A name for each process, the same in two runs of the same program."""
         name = os.path.basename(self.result.argv[0]) if self.result.argv else "program"
-        return [name, *(f"fork of {name} ({number})" for number in range(1, len(self.recordings)))]
+        return [name, *(f"child of {name} ({number})" for number in range(1, len(self.recordings)))]
 
     @property
     def usage(self) -> list[Usage]:

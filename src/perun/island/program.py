@@ -19,6 +19,19 @@ from .recorder import open_recorder
 
 _OWN_WORDS = 3
 """Words of the command line in front of those of the program: the agent, the folder and the options."""
+_SPAWNED = """\
+from importlib import import_module
+from types import ModuleType
+import sys
+try:
+    sys.modules[{package!r}] = ModuleType({package!r})
+    sys.modules[{package!r}].__path__ = {here!r}
+    import_module({package!r} + ".program").start({folder!r}, {text!r})
+except Exception:
+    pass
+del import_module, ModuleType, sys
+"""
+"""What a Python that `multiprocessing` spawns does first. It runs as well where it cannot be recorded."""
 _HERE = os.path.join(os.path.dirname(__file__), "")
 
 
@@ -54,7 +67,9 @@ def start(folder: str, text: str) -> None:
     recorder = open_recorder(folder, native=native)
     # Called last of all that is registered so, and when other threads have ended.
     atexit.register(recorder.close)
-    hooks.install(recorder, limits or None, all_calls=given["all_calls"][0] == "yes")
+    here = [os.path.dirname(__file__)]
+    code = _SPAWNED.format(package=__package__, here=here, folder=recorder.folder, text=text)
+    hooks.install(recorder, limits or None, all_calls=given["all_calls"][0] == "yes", spawned=code)
 
 
 def run(words: list[str], is_safe: bool) -> None:

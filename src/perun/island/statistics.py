@@ -117,7 +117,7 @@ def of_process(
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)
         own.concurrent(calls[~taking])
-        own.between(thread, found, throttled)
+        own.between(thread, died, found, throttled)
         rows += own.usage()
         outside = sum(one.stopped for one in found.between.values())
         by_rule = {rule: (stopped + outside) / SECOND for rule, stopped in found.by_rule.items()}
@@ -221,9 +221,10 @@ class _Rows:
         for rows in self._groups(calls):
             self._add(calls[rows], 0, 0)
 
-    def between(self, thread: Thread, found: Account, throttled: int) -> None:
+    def between(self, thread: Thread, died: int, found: Account, throttled: int) -> None:
         """What the thread did in no call: it computed, which its own clock says, or it waited: for a
-        processor, for the interpreter's lock, or in what no hook sees. Without a clock nobody knows.
+        processor, for the interpreter's lock, or in what no hook sees. What a thread that was killed did
+        after its clock was read last, nobody knows.
         """
         actual = found.calls.actual
         computing = max(0, thread.cpu - int(actual[actual < _SHORT].sum())) if thread.cpu >= 0 else -1
@@ -232,11 +233,13 @@ class _Rows:
         user = min(total, max(0, computing))
         held = min(total - user, throttled)
         queue = min(total - user - held, max(0, thread.run_queue))
+        unseen = died - thread.sampled if thread.cpu >= 0 else total
+        unknown = min(total - user - held - queue, max(0, unseen))
         for island, time in outside.items():
-            whole = {"user-thread": user, "runqueue": queue, "throttled": held}
+            whole = {"user-thread": user, "runqueue": queue, "throttled": held, UNKNOWN: unknown}
             parts = {subtype: part * time // total if total else 0 for subtype, part in whole.items()}
             rest = BLOCKED if thread.cpu >= 0 else UNKNOWN
-            parts[rest] = time - sum(parts.values())
+            parts[rest] = parts.get(rest, 0) + time - sum(parts.values())
             for subtype, spent in parts.items():
                 if spent:
                     self._time(island, _KINDS.get(subtype, "wait"), subtype, spent)

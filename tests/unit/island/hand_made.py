@@ -46,10 +46,18 @@ def columns(calls: Iterable[Call]) -> Any:
 
 def thread(number: int, name: str, created: float, destroyed: float = -1.0, **more: int) -> Thread:
     """A thread; times in seconds."""
-    known = {"native": 100 + number, "parent": -1, "sampled": -1, "cpu": -1, "run_queue": -1, "island": 0}
+    known = {"native": 100 + number, "parent": -1, "sampled": ns(1e6), "cpu": -1, "run_queue": -1}
     gone = ns(destroyed) if destroyed >= 0 else -1
     return Thread(
-        **{**known, "number": number, "name": name, "created": ns(created), "destroyed": gone, **more}
+        **{
+            **known,
+            "number": number,
+            "name": name,
+            "created": ns(created),
+            "destroyed": gone,
+            "island": 0,
+            **more,
+        }
     )  # type: ignore[arg-type]
 
 

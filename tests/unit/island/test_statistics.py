@@ -109,6 +109,8 @@ def test_the_processor_time_of_short_calls_is_not_counted_twice() -> None:
 def test_nobody_knows_what_a_thread_without_a_clock_did() -> None:
     rows, _ = accounted(HandMade([], [main_thread()]))
     assert [(row.type, row.subtype, row.seconds) for row in rows] == [("unknown", "unknown", 10)]
+    rows, _ = accounted(HandMade([], [main_thread(cpu=ns(2), sampled=ns(7))]))
+    assert {row.subtype: row.seconds for row in rows} == {"user-thread": 2, "unknown": 3, "blocked": 5}
 
 
 def test_a_call_beside_which_the_thread_did_other_things_takes_no_time_of_it() -> None:

@@ -29,16 +29,20 @@ _PATCHES = {
 }
 
 
-def install(recorder: Recorder, limits: Any = None, *, all_calls: bool = False) -> Callable[[], None]:
+def install(
+    recorder: Recorder, limits: Any = None, *, all_calls: bool = False, spawned: str = ""
+) -> Callable[[], None]:
     """Record the calls of this process from now on; answers with a function that puts all back.
 
     :param limits: of `perun.island.limits`; `None` for none.
     :param all_calls: also `os.read`, `os.write` and their relatives.
+    :param spawned: code that has a Python recorded which `multiprocessing` spawns; empty: none is.
     """
     recorder.limits = limits
     files.install(recorder)
     waiting.install(recorder, all_calls)
-    patching = PatchingFinder(recorder, _PATCHES)
+    own = {"multiprocessing.util": waiting.patch_spawning(spawned)} if spawned else {}
+    patching = PatchingFinder(recorder, {**_PATCHES, **own})
 
     def uninstall() -> None:
         patching.remove()

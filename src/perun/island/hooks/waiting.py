@@ -89,6 +89,28 @@ def patch_locks(recorder: Recorder, module: Any) -> None:
                 recorder.patch(kind, name, rule)
 
 
+def patch_spawning(code: str) -> Any:
+    """What has the processes recorded that `multiprocessing` spawns, and the server that forks them.
+
+    :param code: what they do first. Not so what keeps shared resources, and another Python.
+    """
+
+    def patch(recorder: Recorder, module: Any) -> None:
+        original = module.spawnv_passfds
+
+        def spawnv_passfds(path: Any, args: Any, passfds: Any) -> Any:
+            words = list(args)
+            place = words.index("-c") + 1 if "-c" in words else len(words)
+            told = words[place : place + 1]
+            if os.fsdecode(path) == sys.executable and told and "resource_tracker" not in str(told[0]):
+                words[place] = code + words[place]
+            return original(path, words, passfds)
+
+        recorder.replace(module, "spawnv_passfds", spawnv_passfds)
+
+    return patch
+
+
 class _Started:
     """What a thread runs: the function that it was started with, known to the recorder."""
 
