@@ -94,9 +94,18 @@ def test_rules_by_the_names_of_libraries(program: Path, rule: str) -> None:
         files = [stack.enter_context(Binary(path)) for path in (program, program.parent / "libtwice.so")]
         plan = make_plan(files, TraceSelection(func=(f"{rule}#twice",), libs=("./libtwice.so",)))
         assert [probe.function.symbol for probe in plan.probes] == ["twice"]
+        plan = make_plan(files, TraceSelection("userspace", func=(f"{rule}#twice",), libs=("./libtwice.so",)))
+        assert [probe.function.symbol for probe in plan.probes if probe.path == files[1].path] == ["twice"]
         with pytest.raises(UsageError, match=r"'libtwces\.so' is not among the traced files") as failure:
             make_plan(files, TraceSelection(func=("libtwces.so#twice",)))
         assert "libtwice" in failure.value.hint
+
+
+def test_a_library_of_which_nothing_is_named_is_traced(program: Path) -> None:
+    with ExitStack() as stack:
+        files = [stack.enter_context(Binary(path)) for path in (program, program.parent / "libtwice.so")]
+        plan = make_plan(files, TraceSelection("userspace", libs=("./libtwice.so",)))
+        assert {"main", "twice"} <= {probe.function.symbol for probe in plan.probes}
 
 
 @pytest.mark.usefixtures("needs_ebpf")

@@ -92,7 +92,8 @@ class _TraceParams:
         (),
         short="-l",
         metavar="<libs>",
-        help="A library to trace, too: a path, or a name as libc.so.6; may be repeated.",
+        help="A library to trace, too: a path, or a name as libc.so.6; may be repeated. Where --func, --usdt "
+        "or --dynamic name something of it, that alone is traced.",
     )
     timeout: float = param(
         0.0,

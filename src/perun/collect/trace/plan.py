@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.collect._calls.optimizations.plan import ProbeSwitching
 from perun.collect._calls.sizes import Size, find_size, size_of
@@ -179,14 +179,15 @@ def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> TracePlan:
     everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
     chosen: dict[tuple[str, int], tuple[Binary, Function, int]] = {}
     named: set[tuple[str, int]] = set()
+    rules = [(rule, *files.functions(rule)) for rule in map(parse_rule, wanted.func)]
     if wanted.strategy != "custom":
         whole = wanted.strategy in ("all", "a_sampled")
-        for binary in binaries if whole else binaries[:1]:
-            for function in binary.functions if whole else _own_functions(binary):
+        for number, binary in enumerate(binaries):
+            if not whole and number and binary not in _only_named(binaries, wanted, rules):
+                continue
+            for function in binary.functions if whole or number else _own_functions(binary):
                 chosen[binary.path, function.address] = (binary, function, everywhere)
-    for text in wanted.func:
-        rule = parse_rule(text)
-        binary, functions = files.functions(rule)
+    for rule, binary, functions in rules:
         for function in functions:
             chosen[binary.path, function.address] = (binary, function, rule.sampling or everywhere)
             named.add((binary.path, function.address))
@@ -210,6 +211,16 @@ def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> TracePlan:
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
         )
     return TracePlan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
+
+
+def _only_named(
+    binaries: Sequence[Binary], wanted: TraceSelection, rules: Iterable[tuple[Any, Binary, object]]
+) -> list[Binary]:
+    """The libraries of `--libs` of which no rule names anything: all of them is wanted then."""
+    if wanted.usdt or wanted.dynamic or wanted.with_usdt:
+        return []
+    used = {binary.path for _, binary, _ in rules}
+    return [binary for binary in binaries[1:] if binary.path not in used]
 
 
 def plan_of_other(path: str, wanted: TraceSelection, cache: Path | None) -> TracePlan:
