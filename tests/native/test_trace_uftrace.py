@@ -143,6 +143,19 @@ def test_what_leaves_functions_otherwise_is_refused(compiled, trace: Trace, way:
 
 
 @pytest.mark.usefixtures("uftrace")
+def test_calls_that_the_compiler_tells_are_counted_once_or_refused(optimised, trace: Trace) -> None:
+    program = optimised("trace_pack.c", "-finstrument-functions")
+    with pytest.raises(
+        CollectorUnavailable, match="trace_pack is built with -finstrument-functions"
+    ) as failure:
+        trace(program, engine="uftrace")
+    assert "--engine ebpf" in failure.value.hint
+    profile = trace(optimised("trace_pack.c", "-pg"), engine="uftrace")
+    assert calls(profile)["work"] == 8
+    assert not any("could not patch" in note for note in profile["trace"]["notes"])
+
+
+@pytest.mark.usefixtures("uftrace")
 def test_what_cannot_be_patched_is_told(compiled: Callable[..., Path], trace: Trace) -> None:
     profile = trace(compiled("trace_short.c"), engine="uftrace")
     found = calls(profile)

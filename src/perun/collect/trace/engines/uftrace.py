@@ -26,7 +26,13 @@ from perun.collect.trace.engines.calibration import (
     pieces,
     sizes_from_sums,
 )
-from perun.collect.trace.engines.uftrace_safety import KEPT, NO_DEBUG_INFORMATION, unsafe_functions, unwinds
+from perun.collect.trace.engines.uftrace_safety import (
+    KEPT,
+    NO_DEBUG_INFORMATION,
+    unsafe_functions,
+    unwinds,
+    used_by,
+)
 from perun.collect.trace.plan import Probe, TracePlan
 from perun.core.errors import CollectorUnavailable
 from perun.core.process.command import failed
@@ -213,6 +219,9 @@ _LOOKS: Final = 13
 _START: Final = 19
 """The place of the time of the start in what the kernel tells of a process, from its state on."""
 
+_INSTRUMENTED: Final = "__cyg_profile_func_enter"
+_COUNTING: Final = frozenset({"mcount", "_mcount", "__fentry__"})
+
 
 class UftraceEngine:
     """Wraps `uftrace record -P`.
@@ -253,6 +262,12 @@ class UftraceEngine:
                 "trace it as root with --engine ebpf, or build and record it with perun collect complexity",
             )
         for path in {plan.program, *(probe.path for probe in plan.probes)}:
+            if _INSTRUMENTED in used_by(path):
+                return (
+                    f"{os.path.basename(path)} is built with -finstrument-functions, the calls of which it "
+                    "counts beside its own, so that it has each twice",
+                    "build it without that, or trace it as root with --engine ebpf",
+                )
             if unwinding := unwinds(path):
                 return (
                     f"{os.path.basename(path)} uses {unwinding}, which does not find the way back through it",
@@ -362,6 +377,8 @@ class UftraceEngine:
     def _note_what_is_not_patched(self, plan: TracePlan, log: Path) -> None:
         """Note the functions that uftrace could not patch, which its log tells."""
         patched = _patched(log)
+        if not _COUNTING.isdisjoint(used_by(plan.program)):
+            return  # built with -pg: its functions tell uftrace themselves
         missing = [
             probe.function.name
             for number, probe in enumerate(plan.probes)

@@ -191,6 +191,12 @@ class _Code(NamedTuple):
 
 def unwinds(path: str) -> str:
     """The first of :data:`UNWINDING` that a program or library uses; empty where it uses none."""
+    found = used_by(path)
+    return next((one for one in UNWINDING if one in found), "")
+
+
+def used_by(path: str) -> set[str]:
+    """The symbols that a program or library uses, and others define; none where the file is damaged."""
     found: set[str] = set()
     with suppress(OSError, Damaged), open(path, "rb") as file:
         elf = ElfFile(file)
@@ -201,7 +207,7 @@ def unwinds(path: str) -> str:
                 for one in symbols
                 if not one["section"]
             }
-    return next((one for one in UNWINDING if one in found), "")
+    return found
 
 
 def unsafe_functions(probes: Sequence[Probe], tool: str, cache: Path | None = None) -> dict[int, str]:
