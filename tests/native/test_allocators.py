@@ -130,6 +130,12 @@ def test_allocator_that_is_called_by_its_own_names_is_named(program: Program) ->
     assert note.startswith(f"{path.name} calls mi_malloc, which the recorder does not see: ")
 
 
+def test_libraries_in_a_namespace_of_their_own_are_told(program: Program) -> None:
+    path = program("plugin.c", "-shared", "-fPIC", "-DAMOUNT=9", "-Dmalloc=dlmopen")
+    (note,) = notes(sys.executable, [str(path)])
+    assert note.startswith(f"{path.name} calls dlmopen: ") and "not in the profile" in note
+
+
 @pytest.mark.parametrize(("cmd", "argv", "environ"), [
     ("env LD_PRELOAD=o.so A=1 ./program", ["./program"], {"A": "1", "B": "0", "LD_PRELOAD": "r.so:o.so"}),
     ("/usr/bin/env -u B program -x C=2", ["program", "-x", "C=2"], {"LD_PRELOAD": "r.so:old.so"}),

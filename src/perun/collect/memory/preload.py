@@ -84,6 +84,7 @@ _DIRECT: Final = (
     *("mi_malloc", "mi_calloc", "mi_realloc", "mi_new", "mi_heap_malloc", "mi_malloc_aligned"),
 )
 """Functions of shared allocators besides those of C and C++."""
+_NAMESPACE: Final = "dlmopen"
 _LOCAL, _DEFAULT = 0, 0  # STB_LOCAL, STV_DEFAULT
 _FUNCTION, _NO_TYPE = 2, 0  # STT_FUNC, STT_NOTYPE
 
@@ -108,7 +109,7 @@ def notes(program: str, libraries: Iterable[str]) -> Iterator[str]:
     """
     for path in (program, *libraries):
         name = os.path.basename(path)
-        found = list(functions(path, {*_OWN, *_DIRECT}))
+        found = list(functions(path, {*_OWN, *_DIRECT, _NAMESPACE}))
         defined = [one for one in found if one.defined and (one.hidden or path == program)]
         own = {one.name for one in defined if one.name in _OWN}
         direct = {one.name for one in found if not one.defined and one.name in _DIRECT}
@@ -122,6 +123,11 @@ def notes(program: str, libraries: Iterable[str]) -> Iterator[str]:
             yield (
                 f"{name} calls {', '.join(sorted(direct))}, which the recorder does not see: what these "
                 "allocate is not in the profile; call malloc or new instead to record it"
+            )
+        if any(one.name == _NAMESPACE and not one.defined for one in found):
+            yield (
+                f"{name} calls {_NAMESPACE}: a library that it loads into a namespace of its own has a C library "
+                "of its own, and what that allocates is not in the profile"
             )
 
 
