@@ -178,7 +178,7 @@ class Suite:
         harness = {"name": name, "params": dict(self._kind.parameters)}
         self._call("config", "set", "harnesses", json.dumps([harness]))
         self._call("config", "set", "execute.pre_run", json.dumps(list(self._kind.build)))
-        self.compared(*self.add(0), budget=10.0)
+        self.compared(*self.add(0), budget=40.0)
 
     def add(self, step: int, changed: int = 0) -> tuple[str, str]:
         """Two versions, in the later of which this benchmark has so many percent more steps."""

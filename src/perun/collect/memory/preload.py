@@ -126,8 +126,8 @@ def notes(program: str, libraries: Iterable[str]) -> Iterator[str]:
             )
         if any(one.name == _NAMESPACE and not one.defined for one in found):
             yield (
-                f"{name} calls {_NAMESPACE}: a library that it loads into a namespace of its own has a C library "
-                "of its own, and what that allocates is not in the profile"
+                f"{name} calls {_NAMESPACE}: a library that it loads into a namespace of its own has a C "
+                "library of its own, and what that allocates is not in the profile"
             )
 
 
