@@ -66,7 +66,8 @@ def check(
     :raises NotTrusted: where the user has not said that he trusts what the file would run.
     """
     repo.require_trust("checking contracts", named_by(source, commands))
-    wanted = list(dict.fromkeys(key for one in contracts for key in keys_of(one)))
+    # The largest size first: the others fill what time the other cores have then.
+    wanted = list(dict.fromkeys(key for one in contracts for key in reversed(keys_of(one))))
     found: dict[RunKey, Counts | PerunError] = {}
     waiting = list(contracts)
     for key, counted in measured(repo, wanted, report):
@@ -90,17 +91,16 @@ def named_by(source: Path, commands: Iterable[str]) -> Brought:
 def measured(
     repo: Repository, wanted: Sequence[RunKey], report: Report
 ) -> Iterator[tuple[RunKey, Counts | PerunError]]:
-    """What each run counted, or why it failed; the user trusts them."""
+    """What each run counted, or why it failed, as soon as it has; the user trusts them."""
     with Together(repo) as together:
-        for first in range(0, len(wanted), together.at_once):
-            batch = wanted[first : first + together.at_once]
-            report(f"counting {batch[0].collector} of {batch[0].command}", first, len(wanted))
-            tasks = [[_task(repo, one)] for one in batch]
-            for key, (done,) in zip(batch, together.collect(tasks), strict=True):
-                try:
-                    yield key, counts(done.taken(), key.command)
-                except PerunError as problem:
-                    yield key, problem
+        report("counting", 0, len(wanted))
+        tasks = [[_task(repo, one)] for one in wanted]
+        for number, (at, (done,)) in enumerate(together.as_done(tasks), 1):
+            report(f"counted {wanted[at].collector} of {wanted[at].command}", number, len(wanted))
+            try:
+                yield wanted[at], counts(done.taken(), wanted[at].command)
+            except PerunError as problem:
+                yield wanted[at], problem
 
 
 def _task(repo: Repository, run: RunKey) -> CollectTask:

@@ -52,5 +52,5 @@ def counted(repo: Repository, commands: Sequence[str], report: Report) -> CountL
         if isinstance(own, PerunError):
             raise type(own)(f"{key.command}: {own.message}", own.hint)
         found.setdefault(key.command, {}).update(own)
-    rows: Mapping[str, Mapping[str, float]] = {command: rows_of(own) for command, own in found.items()}
+    rows: Mapping[str, Mapping[str, float]] = {command: rows_of(found[command]) for command in commands}
     return CountLock(toolchain(repo, commands), rows)

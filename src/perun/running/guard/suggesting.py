@@ -97,7 +97,7 @@ def suggested(repo: Repository, command: str, sizes: str, report: Report) -> lis
         raise UsageError(f"which sizes does {place[0]} take?", "say so, e.g. --for 100..1600")
     lines = [f"{name} grow at most n^1 for {place[1]} {sizes}" for name in _GROWING]
     wanted = [contract(command, line) for line in lines]
-    keys = list(dict.fromkeys(key for one in wanted for key in keys_of(one)))
+    keys = list(dict.fromkeys(key for one in wanted for key in reversed(keys_of(one))))
     counted: dict[RunKey, Counts] = {}
     repo.require_trust("measuring a command")
     for key, own in measured(repo, keys, report):
