@@ -18,6 +18,8 @@ MIN_SIZES: Final = comparison.MIN_SIZES
 """Sizes that an order of growth needs."""
 SLACK: Final = 0.05
 """Exponent by which a measured one may be above that of a form that has none of its own, as `n log n`."""
+ROOM: Final = 0.1
+"""Exponent by which growth may differ and still be the same."""
 _LEVEL: Final = 1e-3
 """Share by which counts of all sizes may differ and still be level."""
 _ERROR: Final = 0.002
@@ -120,6 +122,22 @@ def like_before(before: float, now: float, tolerance: float, unit: str) -> Keepi
     change = now / before - 1 if before > 0 else math.inf if now > 0 else 0.0
     by = f" ({percent(change)})" if math.isfinite(change) else ""
     return Keeping(change <= tolerance, f"{readable(before, unit)} -> {readable(now, unit)}{by}")
+
+
+def exponent(sizes: Sequence[float], counts: Sequence[float]) -> float:
+    """The power of n that tells best how counts grow, to compare with that of other counts: 0 where they are
+    level, and of a sum of forms that of its largest term."""
+    if max(counts) - counts[0] <= _LEVEL * counts[0]:
+        return 0.0
+    points = forms.centres(sizes, counts)
+    profile = forms.profile(points, forms.FINE)
+    curve = _curve(points, profile)
+    return comparison.leading(curve, sizes[-1]) if curve is not None else profile.best
+
+
+def grown(before: float, now: float) -> Keeping:
+    """Whether an exponent is no more than a tenth above what it was before."""
+    return Keeping(now <= before + ROOM, f"n^{before:.2f} -> n^{now:.2f}")
 
 
 def suggested(sizes: Sequence[float], counts: Sequence[float], confidence: float) -> str:
