@@ -150,7 +150,26 @@ def test_the_lock_is_the_same_elsewhere_and_names_what_grew(project: Any, tmp_pa
     rows = project("lock", "--check", "--json").json["rows"]
     assert {row["name"] for row in rows} == {"instructions of work"}
     (project.folder / "perun.lock").write_text(first.replace("toolchain: ", "toolchain: other # "))
-    assert "no count is judged" in project("lock", "--check").err
+    assert "counts are not compared, but growth" in project("lock", "--check").err
+
+
+def test_growth_is_kept_in_the_lock_and_compared_on_any_toolchain(project: Any) -> None:
+    project("lock", "./work linear {n}", code=2, err="which sizes does {n} take?")
+    project("lock", "./work linear 5", "--for", "1..16", code=2, err="no command has a place")
+    project("lock", "./work each {n}", "./work linear 50", "--for", "400..6400")
+    path = project.folder / "perun.lock"
+    text = path.read_text()
+    assert '"./work each {n}":\n  growth of all' in text
+    assert "  growth of instructions for n 400..6400: 1.00\n" in text
+    assert "  growth of allocations for n 400..6400: 1.00\n" in text
+    path.write_text(
+        text.replace("instructions for n 400..6400: 1.00", "instructions for n 400..6400: 0.50")
+        .replace("toolchain: ", "toolchain: other # ")
+        .replace("peak memory: 0", "peak memory: 9")
+    )
+    told = project("lock", "--check", code=1)
+    assert "+ growth of instructions for n 400..6400: n^0.50 -> n^1.00" in told.out
+    assert told.lines[-1] == "1 row of 2 commands differ"
 
 
 def test_what_cannot_be_measured_is_an_error(project: Any) -> None:
