@@ -156,6 +156,7 @@ def test_the_lock_is_the_same_elsewhere_and_names_what_grew(project: Any, tmp_pa
 def test_growth_is_kept_in_the_lock_and_compared_on_any_toolchain(project: Any) -> None:
     project("lock", "./work linear {n}", code=2, err="which sizes does {n} take?")
     project("lock", "./work linear 5", "--for", "1..16", code=2, err="no command has a place")
+    project("lock", "--for", "1..16", code=2, err="no command has a place")
     project("lock", "./work each {n}", "./work linear 50", "--for", "400..6400")
     path = project.folder / "perun.lock"
     text = path.read_text()

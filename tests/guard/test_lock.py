@@ -88,6 +88,14 @@ def test_git_merges_disjoint_rows_by_itself(merging: Any) -> None:
     assert "instructions: 11\n" in text and "instructions: 22\n" in text
 
 
+def test_what_git_cannot_merge_says_what_to_do(merging: Any, perun: Any, tmp_path: Path) -> None:
+    done, text = merging({"./a": 1}, {"./a": 1, "./b": 22}, {"./a": 1, "./c": 33}, False)
+    assert done.returncode == 1
+    path = tmp_path / "theirs"
+    path.write_text(text)
+    perun("lock", "--merge", path, path, path, code=5, err="git has left a conflict in it")
+
+
 def test_the_driver_merges_what_lies_side_by_side(merging: Any) -> None:
     done, text = merging({"./a": 1}, {"./a": 1, "./b": 22}, {"./a": 1, "./c": 33}, True)
     assert done.returncode == 0, done.stdout + done.stderr

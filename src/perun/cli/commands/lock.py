@@ -73,7 +73,7 @@ def lock(
     path = repo.working_root / locked.FILE
     before = locked.read(path)
     wanted, growth = _named(commands, sizes) if commands else locking.wanted(repo, before)
-    if (sizes and not growth) or not (wanted or growth):
+    if (sizes and not (commands and growth)) or not (wanted or growth):
         hint = "name one: perun lock './prog 100', or perun lock './prog {n}' --for 100..1600"
         raise UsageError("--for: no command has a place" if sizes else "there is no command to lock", hint)
     with session.progress(0, "counting") as bar:

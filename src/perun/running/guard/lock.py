@@ -53,7 +53,11 @@ def read(path: Path) -> CountLock:
 
     :raises ConfigError: names what is no lock.
     """
-    root = loads(text_of(path, LARGEST) or "", str(path)) or {}
+    text = text_of(path, LARGEST) or ""
+    if re.search(r"^<{7} ", text, re.MULTILINE):
+        hint = "git checkout --ours perun.lock; perun lock; from then on: perun lock --install-merge-driver"
+        raise ConfigError(f"{path}: git has left a conflict in it", hint)
+    root = loads(text, str(path)) or {}
     if not isinstance(root, dict):
         raise ConfigError(f"{path}: it is no lock", "write it anew with: perun lock")
     rows: dict[str, dict[str, float]] = {}
