@@ -834,7 +834,7 @@ class HunkSearch(Struct):
     """`perun bisect --within`."""
 
     schema: Literal["perun.within/1"]
-    commit: str
+    commit: str | None
     what: str
     unit: str
     verdict: str

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,16 @@ REPAIRED = """\
 [ "$(cat "$1")" != fine ] || exec sleep 0.5
 """
 """It is slower with the seed than with all that was found, however loaded the machine is."""
+QUADRATIC = """
+#include <stdio.h>
+int main(int count, char **words) {
+    FILE *file = fopen(words[1], "r");
+    volatile long n = 0, sum = 0;
+    while (fgetc(file) != EOF) n++;
+    for (long i = 0; i < n; i++) for (long j = 0; j < n / 8; j++) sum += j;
+    return 0;
+}
+"""
 RECORDING = '#!/bin/sh\n{ echo "$*"; cat "$1"; echo; } >>"$RECORD"\n'
 STRANGE = "a <b> & 'c'\n;$(touch owned).txt"
 
@@ -163,3 +174,27 @@ def test_replay_measures_a_slow_input_beside_its_seed(perun: Any, project: Any, 
     assert one["now"]["pairs"] == 10
     assert one["now"]["low"] <= one["now"]["ratio"] <= one["now"]["high"]
     assert one["lines_now"] is None
+
+
+def test_what_was_found_becomes_contracts(perun, project, compiled_once, tmp_path) -> None:
+    source = tmp_path / "prog.c"
+    source.write_text(QUADRATIC)
+    shutil.copy(compiled_once("cc", "-O1", source), project.path / "prog")
+    folder = campaign_in(project.path / "results")
+    told = perun("guard", "add", "--from-fuzz", "results", err="commit both")
+    assert "./prog perun-guard/slow-words.txt\n  instructions at most +2 % of the lock" in told.out
+    pattern = {"kind": "repeated", "before": "<", "unit": "ab", "after": ">", "middle": "", "close": "",
+               "gap": "", "times": 3}  # fmt: skip
+    points = [{"times": times, "size": 2 * times, "cost": 1, "seconds": 0.01} for times in (1, 900)]
+    found = json.loads((folder / "results.json").read_text())
+    found["results"][0]["growth"] = {"pattern": pattern, "points": points, "orders": [{"name": "quadratic"}]}
+    (folder / "results.json").write_text(json.dumps(found))
+    told = perun("guard", "add", "--from-fuzz", "results")
+    assert (
+        "./prog perun-guard/slow-words-{n}.txt\n  instructions grow at most n^2.1 for n 56..896" in told.out
+    )
+    assert (project.path / "perun-guard/slow-words-56.txt").read_text() == f"<{'ab' * 56}>"
+    perun("guard", "check", "{n}")
+    perun("guard", "add", "--from-fuzz", "results", code=2, err="has contracts of ./prog")
+    perun("guard", "add", "./prog 3", "--from-fuzz", "results", code=2, err="give a COMMAND")
+    perun("guard", "add", code=2, err="give a COMMAND")

@@ -196,6 +196,19 @@ def test_dirty_means_tracked_files(project: Project) -> None:
     assert project.vcs.is_dirty() is project.has_history
 
 
+def test_what_is_uncommitted_is_a_version_or_refused(project: Project) -> None:
+    vcs, head = project.vcs, project.vcs.get_minor_head()
+    try:
+        assert vcs.uncommitted() == ""
+    except VersionControlError as problem:
+        assert vcs.type in problem.message
+        return
+    project.write({"file.txt": "changed\n"})
+    version = vcs.uncommitted()
+    assert vcs.get_minor_version_info(version).parents[0] == head == vcs.get_minor_head()
+    assert vcs.source(version, "file.txt") == b"changed\n" == (vcs.root / "file.txt").read_bytes()
+
+
 @pytest.mark.parametrize("dirty", [False, True])
 def test_save_check_out_restore(project: Project, dirty: bool) -> None:
     name, head = project.vcs.get_head_major_version(), project.vcs.get_minor_head()

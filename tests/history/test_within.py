@@ -75,8 +75,30 @@ def test_a_commit_that_changes_nothing_says_so(project: Any) -> None:
     assert "no hunk of it changes that" in project(HARMLESS).out
 
 
+def test_the_working_copy_is_searched(git_repository: Any, perun: Any) -> None:
+    repository = git_repository(commits=0)
+    repository.commit("One", files({}))
+    perun("init", cwd=repository.path)
+    perun("config", "set", "execute.pre_run", "[sh build.sh]", cwd=repository.path)
+    words = ("bisect", "--within", ".", "-c", "./app")
+    perun(*words, cwd=repository.path, code=2, err="nothing is uncommitted")
+    for name, text in files({**HARMLESS, "gamma1": "s += i * n % 7;"}).items():
+        (repository.path / name).write_text(text)
+    told = perun(*words, cwd=repository.path)
+    assert told.out.startswith("the working copy: ") and "\nhunk 4 of 5 (gamma.c:" in told.out
+    assert perun(*words, "--json", cwd=repository.path).json["commit"] is None
+
+
+@pytest.mark.slow
+def test_times_are_compared_in_pairs(project: Any) -> None:
+    slow = {"beta3": "for (volatile long j = 0; j < 20000; j++) s += i;"}
+    words = ("--metric", "cpu", "--budget", "240")
+    told = project({**HARMLESS, **slow}, {"notes.txt": "a new file\n"}, *words, check=False)
+    assert "hunk 4 of 6 (beta.c:4" in told.out, told.out + told.err
+
+
 def test_wrong_input_is_named(project: Any) -> None:
-    project({}, {"a.txt": "1"}, "--metric", "cpu", code=2, err="cpu is not counted")
+    project({}, {"a.txt": "1"}, "--metric", "trace", code=2, err="trace is neither counted nor timed")
     project({}, {"a.txt": "2"}, "--script", "true", code=2, err="--within searches one commit")
 
 

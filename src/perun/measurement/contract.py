@@ -18,10 +18,14 @@ MIN_SIZES: Final = comparison.MIN_SIZES
 """Sizes that an order of growth needs."""
 SLACK: Final = 0.05
 """Exponent by which a measured one may be above that of a form that has none of its own, as `n log n`."""
+ROOM: Final = 0.1
+"""Exponent by which growth may differ and still be the same."""
 _LEVEL: Final = 1e-3
 """Share by which counts of all sizes may differ and still be level."""
 _ERROR: Final = 0.002
 """Part of the growth by which a sum of forms may be off."""
+_WORSE: Final = 2.0
+"""Times the misfit of a power up to which a sum of as many coefficients is told instead."""
 _LEADS: Final = 0.25
 """Part of the growth that the term which grows fastest makes at least where it is the order."""
 
@@ -60,24 +64,25 @@ def growth(sizes: Sequence[float], counts: Sequence[float], limit: GrowthLimit, 
     if max(counts) - counts[0] <= _LEVEL * counts[0]:
         return Keeping(True, f"level, {told}")
     points = forms.centres(sizes, counts)
-    profile = forms.profile(points)
+    profile = forms.profile(points, forms.FINE)
     low, high = forms.bounds(profile, 1 - confidence)
     most = limit.at(sizes[-1])
-    curve = _curve(points)
+    curve = _curve(points, profile)
     if curve is not None:
         leading = comparison.leading(curve, sizes[-1])
         return Keeping(bool(leading <= most + SLACK), f"{curve.name}, {told}")
-    best = int(profile.rss.argmin())
-    if best == forms.GRID.size - 1:
-        return Keeping(bool(most > forms.GRID[-1]), f"more than n^{forms.GRID[-1]:g}, {told}")
-    exponent = f"n^{forms.GRID[best]:.2f} [{low:.2f}, {high:.2f}], {told}"
+    steepest = float(forms.FINE[-1])
+    if profile.best == steepest:
+        return Keeping(most > steepest, f"more than n^{steepest:g}, {told}")
+    exponent = f"n^{profile.best:.2f} [{low:.2f}, {high:.2f}], {told}"
     if low > most:
         return Keeping(False, exponent)
     return Keeping(True if high <= most else None, exponent)
 
 
-def _curve(points: forms.Centres) -> comparison.Curve | None:
-    """The sum of forms that tells how all counts grow, not only how large they are; None without."""
+def _curve(points: forms.Centres, power: forms.ResidualProfile) -> comparison.Curve | None:
+    """The sum of forms that tells how all counts grow, not only how large they are; None without, and where a
+    power of as many coefficients tells them better."""
     curve = comparison.counted_curve(points)
     if curve is None:
         return None
@@ -85,7 +90,10 @@ def _curve(points: forms.Centres) -> comparison.Curve | None:
     grown = curve.line.c1 * curve.columns(points.x)
     off = curve.line.c0 + grown + curve.linear * points.x - points.y
     leads = float(grown[-1] - grown[0]) >= _LEADS * rise
-    return curve if leads and float(abs(off).max()) <= _ERROR * rise else None
+    if not leads or float(abs(off).max()) > _ERROR * rise:
+        return None
+    worse = curve.linear and float(off * off @ points.weight) > _WORSE * float(power.rss.min())
+    return None if worse else curve
 
 
 def bounded(
@@ -116,15 +124,32 @@ def like_before(before: float, now: float, tolerance: float, unit: str) -> Keepi
     return Keeping(change <= tolerance, f"{readable(before, unit)} -> {readable(now, unit)}{by}")
 
 
+def exponent(sizes: Sequence[float], counts: Sequence[float]) -> float:
+    """The power of n that tells best how counts grow, to compare with that of other counts: 0 where they are
+    level, and of a sum of forms that of its largest term."""
+    if max(counts) - counts[0] <= _LEVEL * counts[0]:
+        return 0.0
+    points = forms.centres(sizes, counts)
+    profile = forms.profile(points, forms.FINE)
+    curve = _curve(points, profile)
+    return comparison.leading(curve, sizes[-1]) if curve is not None else profile.best
+
+
+def grown(before: float, now: float) -> Keeping:
+    """Whether an exponent is no more than a tenth above what it was before."""
+    return Keeping(now <= before + ROOM, f"n^{before:.2f} -> n^{now:.2f}")
+
+
 def suggested(sizes: Sequence[float], counts: Sequence[float], confidence: float) -> str:
     """An order of growth, as a contract has it, that the counts keep to with room for what is no change of
     it: a tenth of an exponent above what was measured, at least."""
     if max(counts) - counts[0] <= _LEVEL * counts[0]:
         return "n^0.1"
     points = forms.centres(sizes, counts)
-    curve = _curve(points)
+    profile = forms.profile(points, forms.FINE)
+    curve = _curve(points, profile)
     if curve is not None:
         high = comparison.leading(curve, sizes[-1])
     else:
-        high = forms.bounds(forms.profile(points), 1 - confidence)[1]
+        high = forms.bounds(profile, 1 - confidence)[1]
     return f"n^{math.ceil(10 * (high + SLACK)) / 10:g}" if high < math.inf else ""

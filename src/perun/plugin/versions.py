@@ -151,6 +151,14 @@ class Vcs(ABC):
         """
         return []
 
+    def uncommitted(self) -> str:
+        """The checksum of a version, in no branch, of the working directory as it is, without files that the
+        system does not know; empty where nothing is uncommitted.
+
+        :raises VersionControlError: if there are no such versions, as by default.
+        """
+        raise VersionControlError(f"{self.type} cannot tell what is uncommitted", "name a version")
+
     def snapshot(self, name: str, message: str = "") -> str:
         """Make a version of the working directory as it is, for `perun tag`; its full checksum.
 

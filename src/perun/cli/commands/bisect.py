@@ -269,7 +269,8 @@ class BisectOptions(CommandOptions):
     within: str = param(
         "",
         metavar="COMMIT",
-        help="Find the hunk of this commit that did it, by counts: of instructions.",
+        help="Find the hunk of this commit that did it, by instructions where these are counted; . is the "
+        "working copy.",
     )
     resume: bool = param(False, help="Go on with the bisection that was interrupted.")
     reset: bool = param(False, help="Forget the bisection that was interrupted.")
@@ -351,8 +352,8 @@ def _within(session: Session, given: BisectOptions, asked: BisectRequest, as_jso
     more = (asked.good, asked.bad, asked.script, asked.benchmark, asked.sizes, given.resume, given.reset)
     if any(more):
         raise UsageError(
-            "--within searches one commit, by what a command counts",
-            "leave out all but -c, -a, -w, --metric and --location",
+            "--within searches one commit, by what a command costs",
+            "leave out all but -c, -a, -w, --metric, --location, --budget and --max-pairs",
         )
     with session.progress(0, "bisecting") as bar:
         found = within(session.repository, given.within, asked, lambda text: bar.update(text, 0, 0))
@@ -363,15 +364,17 @@ def _within(session: Session, given: BisectOptions, asked: BisectRequest, as_jso
             session.say(line)
         for note in found.notes:
             session.note(f"note: {one_line(note)}")
-    return 0 if found.certain or not found.named else NOT_DECIDED
+    return 0 if found.certain or (found.verdict.decides and not found.named) else NOT_DECIDED
 
 
 def _within_lines(found: HunkReport) -> Iterator[str]:
     before, after = readable_pair(*found.costs, found.unit)
-    whole = f"{found.commit.checksum[:SHORT]}: {one_line(found.what)} {before} -> {after}"
+    name = found.commit.checksum[:SHORT] if found.commit else "the working copy"
+    whole = f"{name}: {one_line(found.what)} {before} -> {after}"
     yield f"{whole}, {present.difference(found.verdict, found.unit)}"
     if not found.named:
-        yield "no hunk of it changes that"
+        sure = found.verdict.decides
+        yield "no hunk of it changes that" if sure else "that is not certain: give it more time: --budget N"
         return
     numbers = ", ".join(str(one.number) for one in found.named)
     places = ", ".join(one_line(one.place) for one in found.named)
@@ -392,7 +395,7 @@ def _within_lines(found: HunkReport) -> Iterator[str]:
 def _within_data(found: HunkReport) -> dict[str, Any]:
     return {
         "schema": "perun.within/1",
-        "commit": found.commit.checksum,
+        "commit": found.commit.checksum if found.commit else None,
         "what": found.what,
         "unit": found.unit,
         "verdict": found.verdict.change.name,

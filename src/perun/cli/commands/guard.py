@@ -18,7 +18,7 @@ from perun.core import atomic
 from perun.core.errors import JobFailed, UsageError
 from perun.core.wording import plural
 from perun.history.check.report import INCONCLUSIVE
-from perun.running.guard import checking, lock, suggesting
+from perun.running.guard import checking, fuzzed, lock, suggesting
 from perun.running.guard.checking import ContractOutcome
 from perun.running.guard.contracts import FILE, commands_in, read
 
@@ -153,23 +153,41 @@ def init(ctx: click.Context) -> int:
 
 
 @guard.command()
-@click.argument("command")
+@click.argument("command", required=False, default="")
 @click.option("--for", "sizes", metavar="A..B|A,B,...", default="",
               help="The sizes that a place as {n} of COMMAND takes, e.g. 100..1600.")  # fmt: skip
+@click.option("--from-fuzz", "campaign", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="Add contracts on what `perun fuzz` has found, in place of COMMAND.")  # fmt: skip
 @click.pass_context
-def add(ctx: click.Context, command: str, sizes: str) -> int:
+def add(ctx: click.Context, command: str, sizes: str, campaign: Path | None) -> int:
     """Measure COMMAND, and add the contracts that it keeps to.
 
     A COMMAND with a place, as './parse {n}', gets orders of growth, with a tenth of an exponent of room; one
-    without is held to the lock.
+    without is held to the lock. With --from-fuzz, the slow inputs of a campaign are copied to perun-guard,
+    and are the commands: five sizes of those whose growth is known.
     """
     session: Session = ctx.obj
     repo = session.repository
     path = repo.working_root / FILE
+    if (campaign is None) != bool(command) or (campaign and sizes):
+        raise UsageError(
+            "give a COMMAND, or --from-fuzz alone", "e.g. perun guard add './prog {n}' --for 1..16"
+        )
+    notes: list[str] = []
     with session.progress(0, "measuring") as bar:
-        lines = suggesting.add(repo, path, command, sizes, bar.update)
-    session.say(clean(command))
-    for line in lines:
-        session.say(f"  {line}")
-    session.note(f"added to {FILE}" + ("; next: perun lock" if any("lock" in line for line in lines) else ""))
+        if campaign is None:
+            added = {command: suggesting.add(repo, path, command, sizes, bar.update)}
+        else:
+            added, notes = fuzzed.add_from_fuzz(repo, path, campaign, bar.update)
+    for one, lines in added.items():
+        session.say(clean(one))
+        for line in lines:
+            session.say(f"  {line}")
+    for note in notes:
+        session.warn(clean(note))
+    if not added:
+        raise UsageError("no contract was added", "see the warnings")
+    of_lock = any("lock" in line for lines in added.values() for line in lines)
+    files = f" and {fuzzed.FOLDER}: commit both" if campaign else ""
+    session.note(f"added to {FILE}{files}" + ("; next: perun lock" if of_lock else ""))
     return 0

@@ -294,20 +294,23 @@ def choose(criteria: Mapping[str, float], level: str) -> str:
 STEP: Final = 0.025
 GRID: Final[Floats] = np.arange(-40.0, 241.0, dtype=np.float64) * STEP
 """The exponents considered, -1 (it levels off) to 6."""
+FINE: Final[Floats] = np.arange(-400.0, 2401.0, dtype=np.float64) * (STEP / 10)
+"""The same closer together, for counts: of what does not scatter, a grid is all that an interval would be."""
 _DIFFERENCES: Final[Floats] = np.arange(1.0 - GRID.size, GRID.size, dtype=np.float64) * STEP
 _NORMAL: Final = NormalDist()
 
 
 class ResidualProfile(NamedTuple):
-    """The weighted sum of squared residuals at each exponent of :data:`GRID`, shape (281,)."""
+    """The weighted sum of squared residuals at each exponent, shape (g,). :param at: the exponents."""
 
     rss: Floats
     points: int
+    at: Floats = GRID
 
     @property
     def best(self) -> float:
         """The exponent that fits best."""
-        return float(GRID[np.argmin(self.rss)])
+        return float(self.at[np.argmin(self.rss)])
 
     def rise(self, alpha: float) -> Floats:
         """How much worse each exponent fits than the best, as the square of a standard normal quantile would
@@ -327,15 +330,15 @@ class ExponentDifference(NamedTuple):
     p_value: float
 
 
-def profile(points: Centres) -> ResidualProfile:
+def profile(points: Centres, at: Floats = GRID) -> ResidualProfile:
     """The profile of the points; a curve that would have to fall counts as level.
 
-    :param points: at least three.
+    :param points: at least three. :param at: exponents, 0 among them, shape (g,).
     """
     logarithm = np.log(points.x / points.x[0])
     with np.errstate(all="ignore"):
-        columns = np.expm1(np.outer(GRID, logarithm)) / GRID[:, None]
-    columns[np.abs(GRID) < STEP / 2] = logarithm
+        columns = np.expm1(np.outer(at, logarithm)) / at[:, None]
+    columns[at == 0] = logarithm
     columns /= columns[:, -1:]
     weight = points.weight / points.weight.sum()
     df = columns - columns @ weight[:, None]
@@ -344,19 +347,20 @@ def profile(points: Centres) -> ResidualProfile:
     slope = (df * dy) @ points.weight / square
     rss = ((dy - slope[:, None] * df) ** 2) @ points.weight
     level = float((dy * dy) @ points.weight)
-    return ResidualProfile(np.maximum(np.where(slope > 0, rss, level), floor(points)), points.x.size)
+    return ResidualProfile(np.maximum(np.where(slope > 0, rss, level), floor(points)), points.x.size, at)
 
 
 def bounds(found: ResidualProfile, alpha: float) -> tuple[float, float]:
     """Exponents between which the true one is with a probability of 1 - `alpha`; infinite at the ends of the
     grid."""
-    return crossings(GRID, found.rise(alpha), alpha)
+    return crossings(found.at, found.rise(alpha), alpha)
 
 
 def difference(baseline: ResidualProfile, target: ResidualProfile, alpha: float) -> ExponentDifference:
     """The difference of two exponents, with bounds that hold with a probability of 1 - `alpha`.
 
-    How well a difference fits is how well the best pair of exponents with this difference does.
+    How well a difference fits is how well the best pair of exponents with this difference does. Both are of
+    :data:`GRID`.
     """
     old, new = baseline.rise(alpha), target.rise(alpha)
     size = GRID.size

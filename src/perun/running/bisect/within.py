@@ -1,39 +1,44 @@
-"""`perun bisect --within COMMIT`: which hunk of a commit changed what is counted.
+"""`perun bisect --within COMMIT`: which hunk of a commit, or of what is uncommitted, changed what a program
+costs.
 
 The parent is built with parts of the commit, by halves (delta debugging; A. Zeller and R. Hildebrandt,
 Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28, 2002). As costs add up, each build tells what
 both of its halves cost; the larger one is searched further. What was found is confirmed by the commit without
-it. Nothing is stored.
+it. Counts of one run are compared, or times in pairs of runs. Nothing is stored.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.core.errors import PerunError, UsageError
+from perun.core.errors import JobFailed, PerunError, UsageError
 from perun.measurement.difference import Rules, of_counts
+from perun.measurement.parted import confirms, first_leads
 from perun.measurement.verdict import Verdict, judge
 from perun.plugin.api import MinorVersion
 from perun.profile.changes import PerformanceChange
+from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
-from perun.running.bisect.data import BisectRequest
+from perun.running.bisect.data import SECONDS, BisectRequest
 from perun.running.bisect.measuring import COUNTING
 from perun.running.bisect.quantity import AT_A_LOCATION, Quantity, SingleNumber, quantity
-from perun.running.compare.instruments import CollectorInstrument
-from perun.running.compare.plan import CompareCase, CompareOptions, cases_of
+from perun.running.compare.decide import BASE, HEAD, PairRunner, usable_cores
+from perun.running.compare.instruments import FREE, Clocks, CollectorInstrument, Instrument
+from perun.running.compare.plan import CompareCase, CompareOptions, ComparePlan, CompareSide, cases_of
+from perun.running.compare.trial import run
 from perun.running.explain.data import HUNK
 from perun.running.run.builds import Builds
+from perun.running.run.pre_run import environment
 
 MOST_BUILDS: Final = 12
 """Variants of the commit that are built at most, beside its ends."""
-_LEADS: Final = 0.6
-"""Part of what a group costs that one of its halves costs at least to be searched alone."""
-_CONFIRMS: Final = 0.8
-"""Part of the difference of the ends that has to go with what is named, to be certain."""
+WORKING: Final = "."
+"""Names the working copy in the place of a commit."""
 
 
 class Hunk(NamedTuple):
@@ -59,6 +64,7 @@ class Hunk(NamedTuple):
 class HunkReport(NamedTuple):
     """What is known of the commit.
 
+    :param commit: None for the working copy.
     :param verdict: on the whole commit. :param costs: counted before it and with it.
     :param hunks: how many it has.
     :param named: those that did it, the fewest that were told apart; none where it changed nothing.
@@ -68,7 +74,7 @@ class HunkReport(NamedTuple):
     :param builds: how many variants were built. :param notes: what does not build.
     """
 
-    commit: MinorVersion
+    commit: MinorVersion | None
     what: str
     unit: str
     verdict: Verdict
@@ -96,7 +102,12 @@ def within(
     :raises PerunError: where one of the ends cannot be built or measured.
     """
     repo.require_trust("bisecting")
-    head = repo.vcs.get_minor_version_info(repo.version(revision))
+    version = repo.vcs.uncommitted() if revision == WORKING else repo.version(revision)
+    if not version:
+        raise UsageError(
+            "nothing is uncommitted", "name a commit: --within HEAD; files that are new: git add"
+        )
+    head = repo.vcs.get_minor_version_info(version)
     if not head.parents:
         hint = repo.vcs.missing_history() or "name another one"
         raise UsageError(f"{head.checksum[:10]} has no parent", hint)
@@ -105,25 +116,28 @@ def within(
     if not hunks:
         raise UsageError(f"{head.checksum[:10]} changes no file", "name another commit")
     wanted = _quantity(repo, asked)
-    rules = Rules.of(repo.config.section("degradation"))
-    with Builds(repo, separate=True) as builds:
-        variants = _Variants(repo, builds, base, head, hunks, wanted, tell)
-        before, after = (variants.required(one) for one in ((), hunks))
-        verdict = judge(of_counts((before, after), (1, 1)), rules)
-        named = () if verdict.change is PerformanceChange.NoChange else _search(variants, hunks)
-        without = alone = None
+    with Builds(repo, separate=True) as builds, scratch_folder(repo) as scratch:
+        variants = _Variants(repo, builds, (base, head), hunks, wanted, asked, scratch, tell)
+        if wanted.recorded is None and not asked.metric:
+            variants.notes.append("nothing counts instructions here: times are compared in pairs of runs")
+        variants.required(())
+        whole = variants.required(hunks)
+        ends = whole.verdict.difference.values
+        differs = whole.verdict.decides and whole.verdict.change is not PerformanceChange.NoChange
+        named = _search(variants, hunks) if differs else ()
+        left = None
+        without = True
         if named and len(named) < len(hunks):
-            without = variants.count([one for one in hunks if one not in named])
-            if without is None:
-                alone = variants.count(named)
-    gone = after - without if without is not None else alone - before if alone is not None else 0.0
-    value = alone if without is None else without
-    rest = None if value is None else judge(of_counts((before, value), (1, 1)), rules)
-    confirmed = abs(gone - (after - before)) <= (1 - _CONFIRMS) * abs(after - before)
-    certain = bool(named) and (len(named) == len(hunks) == 1 or confirmed)
+            left = variants.measured([one for one in hunks if one not in named])
+            if left is None:
+                without, left = False, variants.measured(named)
+    certain = len(named) == len(hunks) == 1 or (
+        left is not None and confirms(ends, left.value, left.verdict, without=without)
+    )
     return HunkReport(
-        head, str(wanted), variants.unit, verdict, (before, after), len(hunks), named, without, alone, rest,
-        certain, variants.built, tuple(variants.notes),
+        head if revision != WORKING else None, str(wanted), variants.unit, whole.verdict, ends, len(hunks),
+        named, left.value if left and without else None, left.value if left and not without else None,
+        left.verdict if left else None, certain, variants.built, tuple(variants.notes),
     )  # fmt: skip
 
 
@@ -134,14 +148,21 @@ def _quantity(repo: Repository, asked: BisectRequest) -> Quantity:
         raise UsageError(
             f"--within: the job matrix has {len(cases)} commands", "name the one to measure: -c CMD -a ARGS"
         )
-    found = quantity(repo, cases[0], asked.metric or AT_A_LOCATION, asked.location)
+    metric = asked.metric or (AT_A_LOCATION if asked.location or _counts(repo) else "cpu")
+    found = quantity(repo, cases[0], metric, asked.location)
     units = {unit.name for unit in found.recorded.units} if found.recorded is not None else set()
-    if found.is_growth or not units or not units <= COUNTING:
+    if found.is_growth or not units <= COUNTING:
         raise UsageError(
-            f"--within: {found.metric} is not counted, and small hunks drown in the noise of times",
-            f"name what is counted: --metric {', --metric '.join(sorted(COUNTING))}",
+            f"--within: {found.metric} is neither counted nor timed in pairs of runs",
+            f"name what is: --metric {', --metric '.join((*sorted(COUNTING), *FREE))}",
         )
     return found
+
+
+def _counts(repo: Repository) -> bool:
+    """Whether something counts instructions on this machine."""
+    collector = repo.registry.get("collect", AT_A_LOCATION)
+    return not next(iter(collector.readiness(environment(repo)))).missing
 
 
 def hunks_of(repo: Repository, base: MinorVersion, head: MinorVersion) -> Iterator[Hunk]:
@@ -164,29 +185,44 @@ def hunks_of(repo: Repository, base: MinorVersion, head: MinorVersion) -> Iterat
             yield Hunk(number, file.old, file.new, (before, length), (after, size))
 
 
+class _Reading(NamedTuple):
+    """What a variant costs, and what that is beside the parent."""
+
+    value: float
+    verdict: Verdict
+
+
 class _Variants:
-    """The parent with some of the hunks: what each counts, once."""
+    """The parent with some of the hunks: what each costs, measured once."""
 
     def __init__(
         self,
         repo: Repository,
         builds: Builds,
-        base: MinorVersion,
-        head: MinorVersion,
+        ends: tuple[MinorVersion, MinorVersion],
         hunks: Sequence[Hunk],
         wanted: Quantity,
+        asked: BisectRequest,
+        scratch: Path,
         tell: Callable[[str], None],
     ) -> None:
-        assert wanted.recorded is not None
         self._repo = repo
         self._builds = builds
-        self._ends = base, head
+        self._ends = ends
         self._hunks = hunks
+        self._wanted = wanted
+        self._asked = asked
         self._tell = tell
-        self._known: dict[frozenset[int], float | None] = {}
-        self._instrument = SingleNumber(
-            CollectorInstrument(repo, wanted.case, wanted.recorded, lambda folder: head), wanted
-        )
+        self._rules = Rules.of(repo.config.section("degradation"))
+        self._rng = random.Random()
+        self._known: dict[frozenset[int], _Reading | None] = {}
+        self._base: tuple[Path, float] | None = None
+        self._instrument: Instrument
+        if wanted.recorded is None:
+            self._instrument = Clocks(repo, wanted.case, (wanted.metric,), scratch, self._rng)
+        else:
+            collected = CollectorInstrument(repo, wanted.case, wanted.recorded, lambda folder: ends[1])
+            self._instrument = SingleNumber(collected, wanted)
         self.built = 0
         self.unit = ""
         self.notes: list[str] = []
@@ -196,40 +232,63 @@ class _Variants:
         """Whether no more is built."""
         return self.built >= MOST_BUILDS
 
-    def required(self, chosen: Sequence[Hunk]) -> float:
-        """What an end counts.
+    def required(self, chosen: Sequence[Hunk]) -> _Reading:
+        """What an end costs.
 
         :raises PerunError: where it cannot be built or measured.
         """
         whole = bool(chosen)
         self._tell(f"building {'the commit' if whole else 'its parent'}")
-        folder = self._builds.enter(self._ends[whole].checksum).folder
-        value = self._measured(folder)
-        self._known[frozenset(one.number for one in chosen)] = value
-        return value
+        found = self._read(self._builds.enter(self._ends[whole].checksum).folder)
+        self._known[frozenset(one.number for one in chosen)] = found
+        return found
 
-    def count(self, chosen: Sequence[Hunk]) -> float | None:
-        """What the parent with these hunks counts; None where that does not build or run."""
+    def measured(self, chosen: Sequence[Hunk]) -> _Reading | None:
+        """What the parent with these hunks costs; None where that does not build or run."""
         key = frozenset(one.number for one in chosen)
         if key in self._known:
             return self._known[key]
         self.built += 1
         self._tell(f"building with {len(chosen)} of {len(self._hunks)} hunks")
-        value = None
+        found = None
         try:
             change = partial(_apply, self._repo, self._ends, chosen)
-            value = self._measured(self._builds.fresh(self._ends[0].checksum, change))
+            found = self._read(self._builds.fresh(self._ends[0].checksum, change))
         except PerunError as problem:
             which = ", ".join(str(number) for number in sorted(key))
             self.notes.append(f"with the hunks {which} alone: {problem.message.splitlines()[0]}")
-        self._known[key] = value
-        return value
+        self._known[key] = found
+        return found
 
-    def _measured(self, folder: Path) -> float:
-        reading = self._instrument.measure(folder, 0.0)
+    def _read(self, folder: Path) -> _Reading:
+        if self._wanted.recorded is None and self._base is not None:
+            return self._paired(self._base[0], folder)
+        reading = self._instrument.measure(folder, 0.0, None)
         ((metric, value),) = reading.values.items()
         self.unit = metric.unit
-        return value
+        if self._base is None:
+            self._base = folder, value
+        return _Reading(value, judge(of_counts((self._base[1], value), (1, 1)), self._rules))
+
+    def _paired(self, base: Path, folder: Path) -> _Reading:
+        """What pairs of runs say, beside the parent.
+
+        :raises JobFailed: where there was no time for them.
+        """
+        sides = CompareSide("base", self._ends[0]), CompareSide("head", self._ends[1])
+        planned = ComparePlan(*sides, (self._wanted.case,))
+        folders = {BASE: [base], HEAD: [folder]}
+        cores = usable_cores(self._asked.pin)
+        order = CompareOptions().order
+        runner = PairRunner(self._instrument, planned, folders, order, cores, self._rng)
+        seconds = self._asked.budget / MOST_BUILDS if self._asked.budget else SECONDS
+        trial = run("time", runner, self._rules, self._asked.most_pairs, seconds, lambda *_: None)
+        if trial.interruption is not None:
+            raise trial.interruption
+        if not trial.pairs:
+            raise JobFailed("no pair of runs fits into the budget", "give it more time: --budget SECONDS")
+        (decision,) = trial.decisions
+        return _Reading(decision.verdict.difference.values[1], decision.verdict)
 
 
 def _search(variants: _Variants, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
@@ -237,9 +296,9 @@ def _search(variants: _Variants, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
     inside: list[Hunk] = []
     group = list(hunks)
     while len(group) > 1 and not variants.spent:
-        low, high = (variants.count(one) for one in (inside, [*inside, *group]))
+        low, high = (variants.measured(one) for one in (inside, [*inside, *group]))
         assert low is not None and high is not None
-        parted = _parted(variants, inside, group, low, high)
+        parted = _parted(variants, inside, group, low.value, high.value)
         if parted is None:
             break
         inside, group = parted
@@ -256,15 +315,13 @@ def _parted(
         for applied, rest in ((first, second), (second, first)):
             if variants.spent:
                 return None
-            middle = variants.count([*inside, *applied])
+            middle = variants.measured([*inside, *applied])
             if middle is None:
                 continue
-            share = (middle - low) / (high - low)
-            if share >= _LEADS:
-                return inside, applied
-            if 1 - share >= _LEADS:
-                return [*inside, *applied], rest
-            return None
+            leads = first_leads(low, middle.value, high)
+            if leads is None:
+                return None
+            return (inside, applied) if leads else ([*inside, *applied], rest)
     return None
 
 

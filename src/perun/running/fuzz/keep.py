@@ -34,7 +34,7 @@ BEST: Final = 10
 """Results that are kept where the user names none: the best slow ones."""
 _KEY: Final = "generators.workload"
 _LONGEST: Final = 100
-_LARGEST: Final = 1 << 30
+LARGEST: Final = 1 << 30
 
 
 class KeptFile(NamedTuple):
@@ -119,7 +119,7 @@ def choose(campaign: Campaign, folder: Path, names: Sequence[str]) -> list[Resul
 def _content(folder: Path, one: Result) -> bytes:
     path = folder / (one.minimized or one.file)
     try:
-        return read_regular(path, _LARGEST)
+        return read_regular(path, LARGEST)
     except OSError as problem:
         hint = "name the others with --result NAME"
         raise UsageError(f"{path} cannot be read: {problem.strerror}", hint) from None
@@ -150,7 +150,7 @@ def _names(stem: str, end: str) -> Iterator[str]:
 
 def _holds(path: Path, data: bytes) -> bool:
     try:
-        return read_regular(path, _LARGEST) == data
+        return read_regular(path, LARGEST) == data
     except OSError:
         return False
 

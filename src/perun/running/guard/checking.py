@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import PerunError
-from perun.core.process.command import split
+from perun.core.process.command import find_executable, split
 from perun.measurement.contract import GrowthLimit, Keeping, bounded, growth, like_before
 from perun.measurement.series import measurements
 from perun.plugin.api import MinorVersion, Report
@@ -19,13 +19,16 @@ from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
 from perun.running.compare.instruments import quiet
 from perun.running.guard.contracts import METRICS, Contract, CountBound, LockedShare
+from perun.running.run.pre_run import environment
 from perun.running.run.together import CollectTask, Together
 
 CONFIDENCE: Final = 0.99
 _HERE: Final = MinorVersion("", "", "", "", "", ())
 """What is measured is no version: the working directory as it is."""
-_ALONE: Final[Mapping[str, dict[str, Any]]] = {"instructions": {"callers": 0, "warmup": 0}}
+_ALONE: Final[Mapping[str, dict[str, Any]]] = {"instructions": {"callers": 0}}
 """Parameters of collectors where only counts of functions are asked for."""
+_PYTHON: Final = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
+"""What makes allocations of Python's objects seen, and the same in each run."""
 _LINKER: Final = ("ld-linux", "ld-musl", "ld.so", "ld64.so")
 """What the names of dynamic linkers begin with."""
 Counts = Mapping[str, float]
@@ -66,7 +69,8 @@ def check(
     :raises NotTrusted: where the user has not said that he trusts what the file would run.
     """
     repo.require_trust("checking contracts", named_by(source, commands))
-    wanted = list(dict.fromkeys(key for one in contracts for key in keys_of(one)))
+    # The largest size first: the others fill what time the other cores have then.
+    wanted = list(dict.fromkeys(key for one in contracts for key in reversed(keys_of(one))))
     found: dict[RunKey, Counts | PerunError] = {}
     waiting = list(contracts)
     for key, counted in measured(repo, wanted, report):
@@ -90,24 +94,40 @@ def named_by(source: Path, commands: Iterable[str]) -> Brought:
 def measured(
     repo: Repository, wanted: Sequence[RunKey], report: Report
 ) -> Iterator[tuple[RunKey, Counts | PerunError]]:
-    """What each run counted, or why it failed; the user trusts them."""
+    """What each run counted, or why it failed, as soon as it has; the user trusts them."""
     with Together(repo) as together:
-        for first in range(0, len(wanted), together.at_once):
-            batch = wanted[first : first + together.at_once]
-            report(f"counting {batch[0].collector} of {batch[0].command}", first, len(wanted))
-            tasks = [[_task(repo, one)] for one in batch]
-            for key, (done,) in zip(batch, together.collect(tasks), strict=True):
-                try:
-                    yield key, counts(done.taken(), key.command)
-                except PerunError as problem:
-                    yield key, problem
+        report("counting", 0, len(wanted))
+        tasks = [_tasks(repo, one) for one in wanted]
+        for number, (at, (*_, done)) in enumerate(together.as_done(tasks), 1):
+            report(f"counted {wanted[at].collector} of {wanted[at].command}", number, len(wanted))
+            try:
+                yield wanted[at], counts(done.taken(), wanted[at].command)
+            except PerunError as problem:
+                yield wanted[at], problem
 
 
-def _task(repo: Repository, run: RunKey) -> CollectTask:
+def _tasks(repo: Repository, run: RunKey) -> list[CollectTask]:
+    """The run; twice where only the first one would allocate for the compilation of Python's modules. What
+    counts instructions runs a program once before."""
     unit = quiet(make_unit(repo, "collect", run.collector, _ALONE.get(run.collector, {}), "perun guard"))
     words = split("command", run.command)
-    job = Job(words[0], shlex.join(words[1:]), "", unit)
-    return CollectTask(job, _HERE, repo.working_root)
+    at = words.index("<") if "<" in words else len(words)
+    job = Job(words[0], shlex.join(words[1:at]), " ".join(("<", *map(shlex.quote, words[at + 1 :])))
+              if words[at:] else "", unit)  # fmt: skip
+    environ = environment(repo)
+    if run.collector == "instructions":
+        return [CollectTask(job, _HERE, repo.working_root)]
+    is_python = _runs_python(words[0], repo.working_root, environ)
+    return [CollectTask(job, _HERE, repo.working_root, {**environ, **_PYTHON})] * (1 + is_python)
+
+
+def _runs_python(word: str, folder: Path, environ: Mapping[str, str]) -> bool:
+    try:
+        with open(find_executable(word, folder, environ), "rb") as file:
+            first = file.read(200).partition(b"\n")[0]
+    except (PerunError, OSError):
+        return False  # the run says it
+    return Path(word).name.startswith("python") or (first.startswith(b"#!") and b"python" in first)
 
 
 def counts(profile: Profile, command: str) -> Counts:

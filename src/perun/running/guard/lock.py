@@ -5,6 +5,8 @@
       instructions: 188686
       instructions of main: 6473
       peak memory: 1425
+    "./parse {depth}":
+      growth of instructions for depth 100..1600: 1.00
 
 Where the toolchain differs, counts do for no reason of the program: then only growth is compared.
 """
@@ -23,10 +25,10 @@ from perun.core import atomic, machine
 from perun.core.config.reader import loads
 from perun.core.errors import ConfigError
 from perun.core.process.command import find_executable
-from perun.measurement.contract import Keeping, like_before
+from perun.measurement.contract import ROOM, Keeping, exponent, grown, like_before
 from perun.native.elf import Damaged, ElfFile
 from perun.repository.repository import Repository
-from perun.running.guard.contracts import METRICS, text_of
+from perun.running.guard.contracts import METRICS, Contract, contract, text_of
 from perun.running.run.pre_run import environment
 
 FILE: Final = "perun.lock"
@@ -34,8 +36,8 @@ LARGEST: Final = 16 << 20
 TOOLCHAIN: Final = "toolchain"
 FUNCTIONS: Final = 10
 """The functions of a command with the most instructions that have rows."""
-_PLAIN: Final = re.compile(r"[a-z./][\w ./+=-]*(?<! )")
-"""Keys that need no quotes."""
+_GROWTH: Final = re.compile(r"growth of .+ for (\w+) (\S.*)")
+"""The name of a row that is an exponent, of so many sizes."""
 _HEAD: Final = "# What programs cost, by counts. Written by `perun lock`, compared by `perun lock --check`.\n"
 
 
@@ -51,7 +53,11 @@ def read(path: Path) -> CountLock:
 
     :raises ConfigError: names what is no lock.
     """
-    root = loads(text_of(path, LARGEST) or "", str(path)) or {}
+    text = text_of(path, LARGEST) or ""
+    if re.search(r"^<{7} ", text, re.MULTILINE):
+        hint = "git checkout --ours perun.lock; perun lock; from then on: perun lock --install-merge-driver"
+        raise ConfigError(f"{path}: git has left a conflict in it", hint)
+    root = loads(text, str(path)) or {}
     if not isinstance(root, dict):
         raise ConfigError(f"{path}: it is no lock", "write it anew with: perun lock")
     rows: dict[str, dict[str, float]] = {}
@@ -79,7 +85,7 @@ def _lines(lock: CountLock) -> Iterator[str]:
     for command, own in sorted(lock.rows.items()):
         yield f"{_key(command)}:\n"
         for name, value in sorted(own.items(), key=_place):
-            yield f"  {_key(name)}: {value:.0f}\n"
+            yield f"  {_key(name)}: {value:.{2 if _GROWTH.match(name) else 0}f}\n"
 
 
 def _key(text: str) -> str:
@@ -103,6 +109,30 @@ def rows_of(counted: Mapping[str, float]) -> dict[str, float]:
     own = {name: value for name, value in counted.items() if name.startswith("instructions of ")}
     largest = heapq.nlargest(FUNCTIONS, own, key=lambda name: (own[name], name))
     return {**totals, **{name: own[name] for name in largest}}
+
+
+def growing(command: str, sizes: str, name: str) -> Contract:
+    """What is run of a command with a place, and how its row is called.
+
+    :raises ConfigError: where it has no such place, or there are too few sizes.
+    """
+    return contract(command, f"instructions grow at most n for {name} {sizes}", FILE)
+
+
+def growing_in(lock: CountLock) -> list[Contract]:
+    """What the lock has growth of."""
+    named = [(command, _GROWTH.match(name)) for command, own in lock.rows.items() for name in own]
+    return list(dict.fromkeys(growing(command, one[2], one[1]) for command, one in named if one))
+
+
+def growth_of(one: Contract, counted: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The rows of what grows: exponents, by what was counted at each of the sizes."""
+    over = one.text.partition(" for ")[2]
+    return {
+        f"growth of {name} for {over}": exponent(one.sizes, [own.get(name, 0.0) for own in counted])
+        for name in METRICS
+        if counted[0].get(name)
+    }
 
 
 def toolchain(repo: Repository, commands: Sequence[str]) -> str:
@@ -140,15 +170,40 @@ class LockedRow(NamedTuple):
 
 
 def differing(before: CountLock, now: CountLock, tolerance: float) -> Iterator[tuple[LockedRow, Keeping]]:
-    """The rows that grew or fell by more than the tolerance, and those that only one of them has.
+    """The rows that grew or fell by more than the tolerance, and those that only one of them has; of another
+    toolchain those of growth alone.
 
     :param tolerance: a share, 0.001 for 0.1 %.
     """
+    alike = before.toolchain in ("", now.toolchain)
     for command in dict.fromkeys((*before.rows, *now.rows)):
         old, new = before.rows.get(command, {}), now.rows.get(command, {})
         for name in dict.fromkeys((*old, *new)):
             row = LockedRow(command, name, old.get(name, 0.0), new.get(name, 0.0))
+            is_growth = _GROWTH.match(name)
+            if not (is_growth or alike):
+                continue
             unit = METRICS[name].unit if name in METRICS else ""
-            keeping = like_before(row.before, row.now, tolerance, unit)
-            if abs(row.now - row.before) > tolerance * row.before:
-                yield row, keeping
+            if abs(row.now - row.before) > (ROOM if is_growth else tolerance * row.before):
+                yield row, grown(*row[2:]) if is_growth else like_before(*row[2:], tolerance, unit)
+
+
+def merged(base: CountLock, ours: CountLock, theirs: CountLock) -> tuple[CountLock, list[tuple[str, str]]]:
+    """The lock with what each side changed, and the rows that both changed otherwise: these are as ours, and
+    have to be measured."""
+    apart: list[tuple[str, str]] = []
+
+    def side(command: str, name: str, *values: Any) -> Any:
+        old, own, other = values
+        if other not in (own, old) and own != old:
+            apart.append((command, name))
+        return other if own == old else own
+
+    toolchain = side(TOOLCHAIN, "", base.toolchain, ours.toolchain, theirs.toolchain)
+    rows: dict[str, dict[str, float]] = {}
+    every = (base.rows, ours.rows, theirs.rows)
+    for command, name in dict.fromkeys((one, row) for lock in every for one in lock for row in lock[one]):
+        value = side(command, name, *(lock.get(command, {}).get(name) for lock in every))
+        if value is not None:
+            rows.setdefault(command, {})[name] = value
+    return CountLock(toolchain, rows), apart

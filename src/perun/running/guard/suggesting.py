@@ -32,7 +32,7 @@ _HEAD: Final = """\
 """
 _OF_LOCK: Final = ("instructions at most +2 % of the lock", "allocations at most +2 % of the lock")
 _GROWING: Final = ("instructions", "allocations", "peak memory")
-_PLACE: Final = re.compile(r"\{(\w+)\}")
+PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def matrix_commands(repo: Repository) -> list[str]:
@@ -88,7 +88,7 @@ def suggested(repo: Repository, command: str, sizes: str, report: Report) -> lis
     :param sizes: that its place takes, as in a contract.
     :raises UsageError: where it has a place and there are no sizes. :raises PerunError: where it fails.
     """
-    place = _PLACE.search(command)
+    place = PLACE.search(command)
     if place is None:
         if sizes:
             raise UsageError(f"--for: {command!r} has no place for sizes", "write one, as in './parse {n}'")
@@ -97,7 +97,7 @@ def suggested(repo: Repository, command: str, sizes: str, report: Report) -> lis
         raise UsageError(f"which sizes does {place[0]} take?", "say so, e.g. --for 100..1600")
     lines = [f"{name} grow at most n^1 for {place[1]} {sizes}" for name in _GROWING]
     wanted = [contract(command, line) for line in lines]
-    keys = list(dict.fromkeys(key for one in wanted for key in keys_of(one)))
+    keys = list(dict.fromkeys(key for one in wanted for key in reversed(keys_of(one))))
     counted: dict[RunKey, Counts] = {}
     repo.require_trust("measuring a command")
     for key, own in measured(repo, keys, report):

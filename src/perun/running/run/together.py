@@ -7,8 +7,8 @@ as a measured command is started in its folder, and a process has one current fo
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -76,20 +76,22 @@ class Together:
         for worker in self._workers:
             worker.end()
 
-    @property
-    def at_once(self) -> int:
-        """How many groups run at the same time."""
-        return self._most
-
     def collect(self, groups: Sequence[Sequence[CollectTask]]) -> list[list[Collected]]:
-        """What each of the jobs gave, in their order.
+        """What each of the jobs gave, in their order, see :meth:`as_done`."""
+        found = dict(self.as_done(groups))
+        return [found[number] for number in range(len(groups))]
+
+    def as_done(self, groups: Sequence[Sequence[CollectTask]]) -> Iterator[tuple[int, list[Collected]]]:
+        """The number of each group, and what its jobs gave, as soon as that is there.
 
         :param groups: these run at the same time, where there are several cores; the jobs of a group one
             after the other.
         """
         count = min(self._most, len(groups))
         if count < 2:
-            return [[collected(self._repo, task) for task in tasks] for tasks in groups]
+            for number, tasks in enumerate(groups):
+                yield number, [collected(self._repo, task) for task in tasks]
+            return
         while len(self._workers) < count:
             self._workers.append(_Worker(self._repo))
         idle: SimpleQueue[_Worker] = SimpleQueue()
@@ -107,13 +109,12 @@ class Together:
             threads = stack.enter_context(ThreadPoolExecutor(count))
             stack.callback(self._end_unless_done)
             self._done = False
-            found = list(threads.map(ask, groups))
+            asked = {threads.submit(ask, tasks): number for number, tasks in enumerate(groups)}
+            for future in as_completed(asked):
+                done = zip(future.result(), groups[asked[future]], strict=True)
+                # What a process could not do, for instance because it was killed, is done here.
+                yield asked[future], [one or collected(self._repo, task) for one, task in done]
             self._done = True
-        # What a process could not do, for instance because it was killed, is done here.
-        return [
-            [one or collected(self._repo, task) for one, task in zip(done, tasks, strict=True)]
-            for done, tasks in zip(found, groups, strict=True)
-        ]
 
     def _end_unless_done(self) -> None:
         """End the processes where the user interrupts: the threads wait for them."""

@@ -134,6 +134,12 @@ class GitVcs(Vcs):
         """What `git status` lists; folders, as submodules and repositories in others are, are left out."""
         return self._changed("--untracked-files=all")
 
+    def uncommitted(self) -> str:
+        """What `git stash create` makes."""
+        from perun.vcs._common import inplace
+
+        return inplace.create(self._work_git)
+
     def _changed(self, *options: str) -> list[str]:
         answer = self._work_git.attempt(
             "status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", *options
