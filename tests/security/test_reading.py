@@ -66,6 +66,7 @@ ALLOWED = {
     "perun.plugin.interchange": "what the user names to be imported",
     "perun.cli.commands.importing": "a pipe that the user names to be imported",
     "perun.running.guard.lock": "the headers of a program that is then run",
+    "perun.running.guard.checking": "the first line of a program that is then run",
     "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
