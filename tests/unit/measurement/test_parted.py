@@ -20,7 +20,7 @@ def test_the_half_that_costs_most_leads(costs: tuple[float, float, float], leads
 
 @pytest.mark.parametrize(
     ("ends", "value", "without", "certain"),
-    [((100, 110), 100, True, True), ((100, 110), 102, True, True), ((100, 110), 103, True, False),
+    [((100, 110), 100, True, True), ((100, 110), 101, True, True), ((100, 110), 103, True, False),
      ((100, 110), 110, False, True), ((100, 110), 107, False, False), ((0, 10), 1, True, True),
      ((0, 10), 9, True, False)],
 )  # fmt: skip
