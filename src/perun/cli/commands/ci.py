@@ -115,7 +115,7 @@ def run(
             write_report(session, name, folder / file, report, gate.fail_on)
         if outcome.interruption is not None:
             raise outcome.interruption
-        if gate.explain and not suite:
+        if gate.explain:
             found, places = _explained(session, found, report, gate.explain_budget)
             if places:
                 write_report(session, "sarif", folder / FILES["sarif"], report, gate.fail_on, places)
@@ -272,10 +272,11 @@ def _explained(
     why, unseen = found.why, ""
     places: dict[str, tuple[str, int]] = {}
     for command, head in list(commands.items())[:EXPLAINED]:
-        asked = ExplainOptions(
-            f"{found.base}..{found.head}", "", head.cmd, head.args, head.workload,
-            budget=budget / min(len(commands), EXPLAINED),
-        )  # fmt: skip
+        versions, seconds = f"{found.base}..{found.head}", budget / min(len(commands), EXPLAINED)
+        asked = ExplainOptions(versions, "", head.cmd, head.args, head.workload, budget=seconds)
+        if benchmark := head.configuration.benchmark:
+            harness = head.configuration.collector.partition(".")[0]
+            asked = ExplainOptions(versions, budget=seconds, benchmark=benchmark, harness=harness)
         try:
             with session.progress(0, "explaining") as bar:
                 answer = explain(session.repository, plan(session.repository, asked), asked, bar.update)
