@@ -394,7 +394,7 @@ def _imports(name: str) -> Read:
             raise UsageError("perf reads it, in a process of its own")
         file = ImportFile("the file", path)
         importer.recognizes(file.head, "the file")
-        found = read_all(importer, file, importer.Params(), ImportContext(str, folder))
+        found = read_all(importer, file, importer.Params(), ImportContext(str, folder, project=folder))
         for one in found:
             one.profile[IMPORTED] = {}
             formats.dumps_pending(one.profile)

@@ -260,6 +260,18 @@ def test_why_a_benchmark_costs_more(compiled: History) -> None:
     assert told.json["stored"] == 0 and compiled.leftovers_but_journals == []
 
 
+def test_a_gate_says_why_a_benchmark_got_slower(compiled: History) -> None:
+    plugin = compiled.path / ".perun/plugins/harness/made.py"
+    mean = '1.3 if "< 650" in (program.folder / "bench.c").read_text() else 1'
+    costs = f'(__import__("random").gauss({mean}, .003),)'
+    plugin.write_text(plugin.read_text().replace("(1.0,)", costs))
+    compiled.perun("trust")
+    told = compiled.perun("ci", "run", "HEAD~1", "HEAD", "--suite", "--benchmark", "weigh", "--explain")
+    assert told.code == 1, told.err
+    gate = json.loads((compiled.path / "perun-ci/gate.json").read_text())
+    assert [(one["path"], one["sentence"][:8]) for one in gate["why"]] == [("bench.c", "weigh() ")]
+
+
 def test_what_a_benchmark_allocates_is_that_of_one_operation(compiled: History) -> None:
     told = compiled.perun("explain", "HEAD", "--benchmark", "cop*", "--collect", "memory", "--json")
     assert told.code == 0, told.err

@@ -32,6 +32,7 @@ class Reader:
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
         self.notes: list[str] = []
+        self.project: Path | None = None
 
     def __call__(self, name: str, source: Path | bytes | str, **values: Any) -> list[Imported]:
         """All that the importer makes of a file, or of this content."""
@@ -40,7 +41,7 @@ class Reader:
             path.write_bytes(source.encode() if isinstance(source, str) else source)
             source = path
         importer = REGISTRY.get("importer", name)
-        context = ImportContext(self.notes.append, self._scratch)
+        context = ImportContext(self.notes.append, self._scratch, project=self.project)
         params: Any = from_mapping(importer.Params, values, name)
         return read_all(importer, ImportFile(source.name, source), params, context)
 

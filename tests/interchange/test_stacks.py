@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -289,6 +291,34 @@ def test_real_callgrind(read: Reader, program: Build, tmp_path: Path) -> None:
         row[1].replace(",", "")
     )
     assert sum(found_stacks.values()) == int(total[1].replace(",", ""))
+
+
+def test_lines_of_real_callgrind(read: Reader, program: Build, tmp_path: Path) -> None:
+    """What `callgrind_annotate` prints beside the lines of the source, those that were inlined too."""
+    valgrind, annotate = needed("valgrind"), needed("callgrind_annotate")
+    built, project = program(), tmp_path / "project"
+    source = built.with_suffix(".c")
+    words = [valgrind, "-q", "--tool=callgrind", "--callgrind-out-file=out", str(built)]
+    run(words, tmp_path)
+    assert "lines" not in read("callgrind", tmp_path / "out")[0].profile  # it is of no known project
+    (project / source.parent.name).mkdir(parents=True)
+    shutil.copy(source, project / source.parent.name)  # as if it was built on another machine
+    read.project = project
+    region = read("callgrind", tmp_path / "out")[0].profile["lines"]
+    assert region["files"] == [f"{source.parent.name}/{source.name}"]
+    sums: Counter[int] = Counter()
+    for _, _, line, cost in region["costs"]:
+        sums[line] += cost
+    printed = run(
+        [annotate, "--auto=yes", "--show-percs=no", "--context=0", "--threshold=100", "out"], tmp_path
+    )
+    texts = source.read_text().splitlines()
+    own = printed.partition(f"Auto-annotated source: {source}")[2].partition("Auto-annotated source")[0]
+    rows = re.findall(r"^ *([\d,]+) {2}(.*)$", own, re.MULTILINE)
+    found = {text: int(cost.replace(",", "")) for cost, text in rows if text in texts}
+    kept = {text: cost for text, cost in found.items() if texts.count(text) == 1 and cost > 100}
+    assert len(kept) > 5
+    assert {text: sums[texts.index(text) + 1] for text in kept} == kept
 
 
 def test_heaptrack(read: Reader) -> None:

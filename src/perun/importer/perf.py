@@ -32,6 +32,7 @@ _MOST_KNOWN: Final = 1 << 26
 """Bytes of stacks as text that are kept to know them again."""
 _MOST_LINES: Final = 1 << 16
 """Lines of frames that are kept likewise."""
+_ODD: Final = -1
 
 
 class PerfImporter:
@@ -101,7 +102,7 @@ class _Reader:
         self._rest = b""
         self._known: dict[tuple[bytes, bytes, bytes], list[int]] = {}
         self._size = 0
-        self._frames: dict[bytes, Frame | None] = {}
+        self._frames: dict[str, dict[bytes, int]] = {}
         library = load()
         self._samples = SampleSums(library, _MOST_KNOWN) if library is not None else None
         self._kinds: dict[tuple[bytes, bytes], int] = {}
@@ -212,37 +213,33 @@ class _Reader:
                 raise self._file.wrong(f"it has more than {_MOST_EVENTS} events")
             unit = "ns" if name.partition(":")[0] in _CLOCKS else ""
             stacks = self.events[name] = SampledStacks({name: unit, "samples": ""})
-        frames = [Frame(_text(comm)), *self._stack(text)]
-        stacks.add(stacks.node(frames), *sums)
+        known = self._frames.setdefault(name, {})
+        stacks.add(stacks.node_of(_numbers(stacks, known, comm, text)), *sums)
 
-    def _stack(self, text: bytes) -> list[Frame]:
-        """The frames, the outermost first."""
-        known, lines = self._frames, text.split(b"\n")
-        try:
-            found = [known[line] for line in lines]
-        except KeyError:
-            if len(known) > _MOST_LINES:
-                known.clear()
-            for line in lines:
-                if line not in known:
-                    known[line] = _plain(line)
-            found = [known[line] for line in lines]
-        # Where a line is none of a plain frame, it says something about the others.
-        return (
-            [one for one in reversed(found) if one is not None]
-            if None not in found
-            else [*_frames(text)][::-1]
-        )
+
+def _numbers(stacks: SampledStacks, known: dict[bytes, int], comm: bytes, text: bytes) -> list[int]:
+    """The numbers of the frames, the outermost first.
+
+    :param known: those of lines, of which no more than :data:`_MOST_LINES` are kept; :data:`_ODD` of those
+        that say something about others.
+    """
+    lines = text.split(b"\n")
+    found = [*map(known.get, lines)]
+    if None in found:
+        if len(known) > _MOST_LINES:
+            known.clear()
+        for line in lines:
+            if line not in known:
+                frames = [*_frames(line)]
+                known[line] = stacks.number(frames[0]) if frames and frames[0].source else _ODD
+        found = [*map(known.get, lines)]
+    if _ODD in found:
+        found = [*map(stacks.number, _frames(text))]
+    return [stacks.number(Frame(_text(comm))), *reversed(found)]  # type: ignore[list-item]  # none is missing
 
 
 def _text(comm: bytes) -> str:
     return comm.decode("utf-8", "replace").strip()
-
-
-def _plain(line: bytes) -> Frame | None:
-    """The frame of a line that says all about it; else None."""
-    found = list(_frames(line))
-    return found[0] if found and found[0].source else None
 
 
 def _frames(text: bytes) -> Iterator[Frame]:

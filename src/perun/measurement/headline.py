@@ -210,8 +210,12 @@ def _optimized(profile: Profile) -> str:
 
 
 def _only_series(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chosen | None:
-    series = {(_uid(group), *_common_kind(group, unit_of)) for group in groups}
-    if len(series) != 1 or any("uid" in group.columns for group in groups):
+    series: set[tuple[str, str, str]] = set()
+    for group in groups:
+        series.add((_uid(group), *_common_kind(group, unit_of)))
+        if len(series) > 1 or "uid" in group.columns:
+            return None
+    if not series:
         return None
     ((uid, kind, subtype),) = series
     counted = {kind, subtype} & {"memory", "instructions"}

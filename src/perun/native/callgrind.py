@@ -43,8 +43,9 @@ def read(opened: BinaryIO, damaged: Damaged) -> CostGraph:
         larger than the limits of this module.
     """
     reader = _Reader(damaged)
+    take = reader.take
     for line in _lines(opened, damaged):
-        reader.take(line)
+        take(line)
     return reader.graph()
 
 
@@ -62,11 +63,16 @@ def _lines(opened: BinaryIO, damaged: Damaged) -> Iterator[bytes]:
 
 
 class _Names:
-    """Names of one kind, each written once and referred to by its number then."""
+    """Names of one kind, each written once and referred to by its number then.
+
+    :ivar texts: by position; of a call chain the function alone, which stands first.
+    :ivar known: from `(number)`, as callgrind writes it, to the position.
+    """
 
     def __init__(self) -> None:
         self.size = 0
-        self._texts: list[str] = []
+        self.known: dict[bytes, int] = {}
+        self.texts: list[str] = []
         self._by_text: dict[bytes, int] = {}
         self._by_number: dict[int, tuple[int, int]] = {}  # the position, and the hash of the whole name
 
@@ -80,11 +86,8 @@ class _Names:
         # Functions of one name may have different numbers, and each part of a file may tell the names anew.
         if name is not None and (known is None or known[1] != hash(name)):
             known = self._by_number[number] = self._new(name), hash(name)
+            self.known[b"(%d)" % number] = known[0]
         return known and known[0]
-
-    def text(self, index: int) -> str:
-        """The name at a position; of a call chain the function alone, which stands first."""
-        return self._texts[index]
 
     def _index_of(self, name: bytes) -> int:
         if name not in self._by_text:
@@ -96,8 +99,8 @@ class _Names:
         first = name.partition(b"'")[0] or name
         text = first.decode("utf-8", "replace")
         self.size += len(text)
-        self._texts.append("" if text == "???" else text)
-        return len(self._texts) - 1
+        self.texts.append("" if text == "???" else text)
+        return len(self.texts) - 1
 
 
 class _Reader:
@@ -154,23 +157,29 @@ class _Reader:
             self._refuse(line)
         word = words[place] if place < len(words) else b"0"
         cost = int(word) if len(word) < 19 and word.isdigit() else self._number(word, line)
-        self._move(words[self._line_place], line)
+        word = words[self._line_place]
+        if word[0] == 43 and len(word) < 19 and word[1:].isdigit():  # '+', as nearly all are written
+            self._line += int(word[1:])
+        else:
+            self._move(word, line)
+        graph, at = self._graph, self._line
         if self._calls < 0:
-            self._graph.own[self._node] += cost
-            if cost and self._line:
-                at = self._first[self._node], self._sources.text(self._source), self._line
-                lines = self._graph.lines
-                if at in lines or len(lines) < MAX_PLACES:
-                    lines[at] = lines.get(at, 0) + cost
+            graph.own[self._node] += cost
+            if cost and at:
+                key = self._first[self._node], self._sources.texts[self._source], at
+                lines = graph.lines
+                if key in lines:
+                    lines[key] += cost
+                elif len(lines) < MAX_PLACES:
+                    lines[key] = cost
             return
-        if self._line:
+        if at:
             self._add_site(cost)
-        known = self._graph.calls[self._node]
-        if self._callee not in known:
+        if self._callee not in graph.calls[self._node]:
             self._edges += 1
             if self._edges > MAX_CALLS:
                 self._refuse_size()
-        self._graph.add_call(self._node, self._callee, self._calls, cost)
+        graph.add_call(self._node, self._callee, self._calls, cost)
         self._calls = -1
 
     def _move(self, word: bytes, line: bytes) -> None:
@@ -183,12 +192,13 @@ class _Reader:
 
     def _add_site(self, cost: int) -> None:
         sites = self._graph.sites
-        at = (
-            self._first[self._node], self._sources.text(self._source), self._line, self._first[self._callee]
-        )  # fmt: skip
-        if at in sites or len(sites) < MAX_PLACES:
-            known = sites.get(at, CallArc(0, 0))
+        first = self._first
+        at = first[self._node], self._sources.texts[self._source], self._line, first[self._callee]
+        known = sites.get(at)
+        if known is not None:
             sites[at] = CallArc(known.times + self._calls, known.cost + cost)
+        elif len(sites) < MAX_PLACES:
+            sites[at] = CallArc(self._calls, cost)
 
     def _take_position(self, key: bytes, value: bytes) -> bool:
         """Take in a line of the body; whether it is one."""
@@ -248,12 +258,15 @@ class _Reader:
         if node is None:
             if len(self._nodes) >= MAX_NODES:
                 self._refuse_size()
-            names = self._functions.text(function), self._sources.text(source), self._objects.text(binary)
+            names = self._functions.texts[function], self._sources.texts[source], self._objects.texts[binary]
             node = self._nodes[key] = self._graph.node(RecordedFunction(*names))
             self._first.append(self._first_of.setdefault(self._graph.functions[node], node))
         return node
 
     def _index(self, names: _Names, value: bytes) -> int:
+        index = names.known.get(value)
+        if index is not None:
+            return index
         index = names.index(value.strip())
         if index is None:
             self._refuse(value)

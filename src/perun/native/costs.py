@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 # The call graph of one process: what each function costs itself, and what its calls of others cost.
@@ -87,9 +88,11 @@ class CostGraph:
 
     def add_call(self, caller: int, callee: int, times: int, cost: int) -> None:
         """Add calls of one node by another."""
-        known = self.calls[caller].get(callee)
-        before = known or CallArc(0, 0)
-        self.calls[caller][callee] = CallArc(before.times + times, before.cost + cost)
+        calls = self.calls[caller]
+        known = calls.get(callee)
+        calls[callee] = (
+            CallArc(times, cost) if known is None else CallArc(known.times + times, known.cost + cost)
+        )
 
 
 ROOT: Final = -1
@@ -97,6 +100,8 @@ ROOT: Final = -1
 SMALLEST: Final = 1e-5
 """Share of the whole cost below which a stack is not followed further."""
 MAX_DEPTH: Final = 1000
+_MOST_STACKS: Final = 1 << 15
+"""Stacks that are followed, the largest first, where there are not more functions: far more than are kept."""
 
 
 class FunctionFrame(NamedTuple):
@@ -239,9 +244,15 @@ class _Grower:
             (circle.nodes[0], float(sum(circle.local) - circle.entering), self._base, 0)
             for circle in self._circles
         ]
-        waiting = [one for one in waiting if one[1] > 0]
-        while waiting:
-            waiting += self._enter(*waiting.pop())
+        largest = [(-one[1], number, *one) for number, one in enumerate(reversed(waiting)) if one[1] > 0]
+        heapify(largest)
+        entered, left = len(largest), max(_MOST_STACKS, 2 * len(graph.own))
+        while largest and left > 0:
+            _, _, node, cost, parent, depth = heappop(largest)
+            left -= len(self._circles[self._circle_of[node]].nodes)
+            for one in self._enter(node, cost, parent, depth):
+                entered += 1
+                heappush(largest, (-one[1], entered, *one))
         for node, own in enumerate(graph.own):
             self._settle(node, own)
 
@@ -474,3 +485,71 @@ def as_record(frame: FunctionFrame) -> dict[str, str]:
     """A function as profiles name it."""
     place = {"source": frame.source} if frame.source else {}
     return {**place, "function": frame.function}
+
+
+# What lines of the project's sources cost, beside the resources: a function that is inlined has lines, and no
+# stack of its own.
+
+_MOST_LINES: Final = 20_000
+_SMALLEST_LINE: Final = 1e-7
+
+
+class LineCosts:
+    """What lines of sources cost, and which functions they call; empty where that is not known."""
+
+    def __init__(self) -> None:
+        self._costs: dict[tuple[FunctionFrame, str, int], int] = {}
+        self._calls: dict[tuple[FunctionFrame, str, int, FunctionFrame], CallArc] = {}
+
+    def add(
+        self, graph: CostGraph, frames: Sequence[FunctionFrame | None], path: Callable[[str, str], str]
+    ) -> None:
+        """Take in the lines of one process.
+
+        :param frames: of each node. :param path: of a source in the project, by its name and that of the
+            binary; empty where it is none of the project: its lines are left out.
+        """
+        for (node, file, line), cost in graph.lines.items():
+            frame, source = frames[node], path(file, graph.functions[node].object)
+            if frame is not None and source:
+                self._costs[frame, source, line] = self._costs.get((frame, source, line), 0) + cost
+        for (node, file, line, callee), call in graph.sites.items():
+            frame, called = frames[node], frames[callee]
+            source = path(file, graph.functions[node].object)
+            if frame is not None and called is not None and source:
+                before = self._calls.get((frame, source, line, called), CallArc(0, 0))
+                arc = CallArc(before.times + call.times, before.cost + call.cost)
+                self._calls[frame, source, line, called] = arc
+
+    def region(self, total: int) -> dict[str, Any]:
+        """The region `lines` of a profile; empty where no line is known. Lines that cost less than a
+        ten-millionth of all are left out.
+
+        :param total: of the program.
+        """
+        least = total * _SMALLEST_LINE
+        by_cost = sorted(self._costs.items(), key=lambda item: (-item[1], item[0]))
+        by_calls = sorted(self._calls.items(), key=lambda item: (-item[1].cost, item[0]))
+        if not by_cost:
+            return {}
+        files: dict[str, int] = {}
+        functions: dict[FunctionFrame, int] = {}
+        costs = [
+            [functions.setdefault(frame, len(functions)), files.setdefault(file, len(files)), line, cost]
+            for (frame, file, line), cost in by_cost[:_MOST_LINES]
+            if cost >= least
+        ]
+        calls = [
+            [
+                functions.setdefault(frame, len(functions)), files.setdefault(file, len(files)), line,
+                functions.setdefault(called, len(functions)), *call,
+            ]
+            for (frame, file, line, called), call in by_calls[:_MOST_LINES]
+            if call.cost >= least
+        ]  # fmt: skip
+        return {
+            "files": list(files),
+            "functions": [as_record(frame) for frame in functions],
+            "costs": costs,
+            "calls": calls,
+        }

@@ -233,12 +233,13 @@ class ImportContext(NamedTuple):
     """What an importer may use.
 
     `note` tells the user one line; `environ` is the environment for a program that reads the file for it;
-    `scratch` is an empty folder, which is removed afterwards.
+    `scratch` is an empty folder, which is removed afterwards; `project` is the folder with the sources.
     """
 
     note: Callable[[str], None]
     scratch: Path
     environ: Mapping[str, str] = MappingProxyType({})
+    project: Path | None = None
 
 
 class Importer(Protocol[P_contra]):

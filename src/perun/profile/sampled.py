@@ -10,7 +10,7 @@ several.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import add
 from typing import Any, Final
 
@@ -32,6 +32,8 @@ OTHER: Final = Frame("(other callers)")
 MOST_NODES: Final = 1 << 20
 """Different call stacks, with those that they begin with: deeper frames count for their callers then."""
 MOST_FRAMES: Final = 1 << 18
+_KEYS: Final = MOST_FRAMES + 1
+"""One more than the numbers of frames, with that of the frames that are too many."""
 MOST_DEPTH: Final = 1000
 MOST_STACKS: Final = 50_000
 """Stacks that are kept: the largest ones; the rest is told by function."""
@@ -64,50 +66,52 @@ class SampledStacks:
         self._parent, self._frame, self._depth = array("i"), array("i"), array("i")
         self._sums: dict[int, list[float]] = {}
 
+    def number(self, frame: Frame) -> int:
+        """The number of a frame, for :meth:`node_of`; :data:`MOST_FRAMES` where there are too many."""
+        number = self._numbers.get(frame)
+        if number is None:
+            if len(self._frames) >= MOST_FRAMES:
+                return MOST_FRAMES
+            number = self._numbers[frame] = len(self._frames)
+            self._frames.append(frame)
+        return number
+
     def node(self, stack: Sequence[Frame]) -> int:
         """The number of a stack, which begins with the outermost call; -1 for an empty one."""
+        return self.node_of([*map(self.number, stack)])
+
+    def node_of(self, numbers: Sequence[int]) -> int:
+        """As :meth:`node`, by the numbers of the frames."""
         node, nodes = -1, self._nodes
-        numbers = list(map(self._numbers.get, stack))
         for at, number in enumerate(numbers):
-            below = None if number is None else nodes.get((node + 1) * MOST_FRAMES + number)
+            below = nodes.get((node + 1) * _KEYS + number)
             if below is None:
-                return self._grown(node, stack[at:], numbers[at:])
+                return self._grown(node, numbers[at:])
             node = below
         return node
 
-    def _grown(self, node: int, tail: Sequence[Frame], numbers: Sequence[int | None]) -> int:
-        """The number of a stack that goes on with these frames, the first of which is new there.
-
-        :param numbers: of the frames, as far as they are known.
-        """
+    def _grown(self, node: int, tail: Sequence[int]) -> int:
+        """The number of a stack that goes on with these frames, the first of which is new there."""
         first, depth = len(self._parent), self._depth[node] + 1 if node >= 0 else 1
-        if (
-            depth + len(tail) > MOST_DEPTH
-            or first + len(tail) > MOST_NODES
-            or len(self._frames) + len(tail) > MOST_FRAMES
-        ):
-            for frame in tail:
-                node = self.below(node, frame)
-            return node
-        known = [number for number in numbers if number is not None]
-        if len(known) < len(tail):
-            for frame in tail:
-                if self._numbers.setdefault(frame, len(self._frames)) == len(self._frames):
-                    self._frames.append(frame)
-            known = [self._numbers[frame] for frame in tail]
         end = first + len(tail)
+        if depth + len(tail) > MOST_DEPTH or end > MOST_NODES or max(tail) >= MOST_FRAMES:
+            for number in tail:
+                node = self._below(node, number)
+            return node
         callers = [node, *range(first, end - 1)]
         self._parent.extend(callers)
-        self._frame.extend(known)
+        self._frame.extend(tail)
         self._depth.extend(range(depth, depth + len(tail)))
-        keys = [(caller + 1) * MOST_FRAMES + number for caller, number in zip(callers, known, strict=True)]
+        keys = [(caller + 1) * _KEYS + number for caller, number in zip(callers, tail, strict=True)]
         self._nodes.update(zip(keys, range(first, end), strict=True))
         return end - 1
 
     def below(self, node: int, frame: Frame) -> int:
         """The number of a stack that goes on with this frame; the stack itself where it is too deep."""
-        number = self._numbers.get(frame, len(self._frames))
-        key = (node + 1) * MOST_FRAMES + number
+        return self._below(node, self.number(frame))
+
+    def _below(self, node: int, number: int) -> int:
+        key = (node + 1) * _KEYS + number
         below = self._nodes.get(key)
         if below is not None:
             return below
@@ -115,9 +119,6 @@ class SampledStacks:
         if depth > MOST_DEPTH or number >= MOST_FRAMES or len(self._parent) >= MOST_NODES:
             self.cut += 1
             return node
-        if number == len(self._frames):
-            self._numbers[frame] = number
-            self._frames.append(frame)
         below = self._nodes[key] = len(self._parent)
         self._parent.append(node)
         self._frame.append(number)
@@ -172,11 +173,17 @@ class SampledStacks:
         groups.add(main, {"source": program, SAMPLED: "total"}, totals)
         records = [_record(frame) for frame in self._frames]
         plain = [_record(frame, line=False) for frame in self._frames]
+        named = [str(flatten(one)) for one in plain]
         used = [node for node, sums in self._sums.items() if any(sums)]
         used.sort(key=lambda node: (-abs(self._sums[node][0]), node))
+        callers, frames = self._parent.tolist(), self._frame.tolist()
         for node in used[:MOST_STACKS]:
-            trace = [records[number] for number in self._stack(node)]
-            groups.add(main, plain[self._frame[node]], dict(zip(names, self._sums[node], strict=True)), trace)
+            frame, trace, at = frames[node], [], node
+            while at >= 0:
+                trace.append(records[frames[at]])
+                at = callers[at]
+            amounts = dict(zip(names, self._sums[node], strict=True))
+            groups.add(main, plain[frame], amounts, trace, named[frame])
         rest: dict[int, list[float]] = {}
         for node in used[MOST_STACKS:]:
             frame = self._frame[node]
@@ -186,12 +193,6 @@ class SampledStacks:
             groups.add(main, plain[frame], dict(zip(names, sums, strict=True)), trace)
         for function, amount in self._inclusive():
             groups.add(main, {**_record(function, line=False), SAMPLED: "inclusive"}, {main: amount})
-
-    def _stack(self, node: int) -> Iterator[int]:
-        """The numbers of the frames of a stack, the innermost first."""
-        while node >= 0:
-            yield self._frame[node]
-            node = self._parent[node]
 
     def _inclusive(self) -> list[tuple[Frame, float]]:
         """The functions that took most with all that they called; of recursive calls the outermost counts."""
@@ -232,9 +233,14 @@ class _Groups:
         self.columns: dict[str, dict[str, list[float]]] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, subtype: str, uid: Any, amounts: Mapping[str, float], trace: Any = None) -> None:
-        """One more resource; the first of the amounts is that of the subtype."""
-        name = str(flatten(uid))
+    def add(
+        self, subtype: str, uid: Any, amounts: Mapping[str, float], trace: Any = None, name: str = ""
+    ) -> None:
+        """One more resource; the first of the amounts is that of the subtype.
+
+        :param name: the uid as text, where that is known.
+        """
+        name = name or str(flatten(uid))
         number = self._counts[name] = self._counts.get(name, -1) + 1
         key = f"{name}#{number}"
         own = {} if trace is None else {"trace": trace}

@@ -97,8 +97,9 @@ class SaveRequest(NamedTuple):
 def save_together(repo: Repository, wanted: Sequence[SaveRequest], template: str | None = None) -> list[Path]:
     """Save profiles that were measured together: all of them or none.
 
-    All are written as pending profiles before one of them is registered, and the signals that interrupt wait
-    meanwhile. So there are all or none, whatever ends Perun before the first is registered.
+    Those that one index registers, it registers at once. Else all are written as pending profiles before one
+    of them is registered, and the signals that interrupt wait meanwhile. So there are all or none, whatever
+    ends Perun before the first is registered.
 
     :param template: of their names, else `format.output_profile_template`.
     :return: the path of each as a pending profile, by the name that it is registered by.
@@ -106,6 +107,8 @@ def save_together(repo: Repository, wanted: Sequence[SaveRequest], template: str
     """
     pending = repo.store.pending
     names: dict[Path, str] = {}
+    if len({one.minor_version for one in wanted}) == 1 and all(one.registers for one in wanted):
+        return _registered_directly(repo, wanted, template)
     with _uninterrupted(), pending.changing():
         paths: list[Path] = []
         try:
@@ -128,6 +131,22 @@ def save_together(repo: Repository, wanted: Sequence[SaveRequest], template: str
             own = {path: one.profile for one, path in both if one.registers and one.minor_version == version}
             names |= register_all(repo, own, version)
     return [path.with_name(names.get(path, path.name)) for path in paths]
+
+
+def _registered_directly(repo: Repository, wanted: Sequence[SaveRequest], template: str | None) -> list[Path]:
+    """As :func:`save_together`, of profiles that are all registered in one version."""
+    pending, version, now = repo.store.pending, wanted[0].minor_version, int(time.time())
+    with _uninterrupted(), repo.store.lock():
+        dated = any(one.moment is not None for one in wanted)
+        taken = _registered_since(repo, version, 0 if dated else now - _SAME_SECOND)
+        items: list[tuple[Profile, str, float]] = []
+        for number, one in enumerate(wanted):
+            one.profile["origin"] = version
+            name = pending.free_name(_name_of(repo, one.profile, template, number), taken)
+            taken.add(name)
+            items.append((one.profile, name, now if one.moment is None else one.moment))
+        link(repo.store, version, items)
+    return [pending.root / name for _, name, _ in items]
 
 
 def register_all(repo: Repository, profiles: Mapping[Path, Profile], version: str) -> dict[Path, str]:

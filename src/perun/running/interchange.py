@@ -185,7 +185,7 @@ def _read(
     title = importer.name.replace("_", "-")
     params: Any = from_mapping(importer.Params, options.params, f"importer {title!r}")
     with scratch_folder(repo) as scratch:
-        ctx = ImportContext(notes.append, scratch, repo.environ)
+        ctx = ImportContext(notes.append, scratch, repo.environ, repo.working_root)
         try:
             with errors_of(importer, f"the importer {title!r}", PluginError):
                 found = read_all(importer, file, params, ctx)

@@ -3,6 +3,7 @@ index of a version, and how they are taken out again."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -263,17 +264,23 @@ class Pending:
         with suppress(OSError):
             self._files.write(self.root / CACHE, serialize(entries))
 
+    def free_name(self, name: str, taken: Container[str]) -> str:
+        """The name of a profile, or that with a number, which neither a pending one has nor one of `taken`.
+
+        :raises ProfileError: if `name` cannot be the name of a file.
+        """
+        pending = set(tree.listing(self.root, self._files))
+        return next(one for one in _numbered(_stem(name)) if one not in pending and one not in taken)
+
     def _claim(self, draft: Draft, stem: str, sha1: str, not_free: Iterable[str]) -> Path:
         # The name is not known before it is taken: the checksum is noted for the one that is tried.
         taken = {*tree.listing(self.root, self._files), *not_free}
-        number = 0
-        while True:
-            name = stem + (f"({number})" if number else "") + SUFFIX
-            number += 1
+        for name in _numbered(stem):
             if name not in taken:
                 self.checksums.note(name, sha1, draft.time)
                 if draft.claim(self.root / name):
                     return self.root / name
+        raise AssertionError  # there is always another number
 
     def _entry(self, path: Path, cached: tuple[IndexEntry, int] | None, files: Files) -> IndexEntry:
         status = files.state(path)
@@ -291,6 +298,13 @@ class Pending:
         with self._files.opened(path, self.limit) as file:
             regions = decode(tree.pieces(file, self.limit), str(path), origin=False)
         return IndexEntry(seconds, "", path.name, ProfileHeader.of(regions))
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    """The names of files that are tried, one after the other."""
+    yield stem + SUFFIX
+    for number in itertools.count(1):
+        yield f"{stem}({number}){SUFFIX}"
 
 
 def _hashed(pieces: Iterable[bytes], sha1: hashlib._Hash) -> Iterator[bytes]:

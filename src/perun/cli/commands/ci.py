@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from perun.core.errors import PerunError, Terminated, UsageError, VersionControl
 from perun.core.process import programs
 from perun.history.check.report import LEVELS, Comparison, VersionReport, is_degradation
 from perun.plugin.params import param
+from perun.profile.changes import DegradationInfo
 from perun.repository.init import init
 from perun.repository.repository import PERUN_FOLDER, top_of_git
 from perun.running.explain.explaining import explain
@@ -115,8 +116,8 @@ def run(
             write_report(session, name, folder / file, report, gate.fail_on)
         if outcome.interruption is not None:
             raise outcome.interruption
-        if gate.explain and not suite:
-            found, places = _explained(session, found, report, gate.explain_budget)
+        if gate.explain:
+            found, places = _explained(session, found, report, gate.explain_budget, suite=suite)
             if places:
                 write_report(session, "sarif", folder / FILES["sarif"], report, gate.fail_on, places)
     except PerunError as problem:
@@ -264,18 +265,27 @@ def _base_of(report: VersionReport) -> str:
 
 
 def _explained(
-    session: Session, found: Gate, report: VersionReport, budget: float
+    session: Session, found: Gate, report: VersionReport, budget: float, *, suite: bool
 ) -> tuple[Gate, dict[str, tuple[str, int]]]:
     """With what explains the commands that got slower, and of these the file and line that does most."""
-    slow = [one.target for one in report.comparisons if _is_slower(one)]
-    commands = {command_of(target): target.head for target in slow}
+    versions = f"{found.base}..{found.head}"
+    asked_of: dict[str, ExplainOptions] = {}
+    for one in report.comparisons:
+        head = one.target.head
+        slow = [place for place in one.places if _is_slower(one, place)]
+        if suite:  # one comparison of all benchmarks, whose names the places have
+            slow.sort(key=lambda place: -place.rate_degradation)
+            for name in dict.fromkeys(place.location.partition(" [")[0] for place in slow):
+                asked_of[name] = ExplainOptions(versions, benchmark=name, harness=head.collector)
+        elif slow:
+            asked_of[command_of(one.target)] = ExplainOptions(
+                versions, "", head.cmd, head.args, head.workload
+            )
+    budget /= min(len(asked_of), EXPLAINED) or 1
     why, unseen = found.why, ""
     places: dict[str, tuple[str, int]] = {}
-    for command, head in list(commands.items())[:EXPLAINED]:
-        asked = ExplainOptions(
-            f"{found.base}..{found.head}", "", head.cmd, head.args, head.workload,
-            budget=budget / min(len(commands), EXPLAINED),
-        )  # fmt: skip
+    for command, options in list(asked_of.items())[:EXPLAINED]:
+        asked = replace(options, budget=budget)
         try:
             with session.progress(0, "explaining") as bar:
                 answer = explain(session.repository, plan(session.repository, asked), asked, bar.update)
@@ -292,11 +302,8 @@ def _explained(
     return msgspec.structs.replace(found, why=why, unseen=unseen), places
 
 
-def _is_slower(comparison: Comparison) -> bool:
-    return any(
-        is_degradation(one.result) and one.location not in comparison.acknowledged
-        for one in comparison.places
-    )
+def _is_slower(comparison: Comparison, place: DegradationInfo) -> bool:
+    return is_degradation(place.result) and place.location not in comparison.acknowledged
 
 
 def _write(session: Session, folder: Path, found: Gate) -> None:

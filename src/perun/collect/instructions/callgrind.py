@@ -15,7 +15,6 @@ from perun.collect.instructions.engines import (
     CountingOptions,
     InstructionCounts,
     InstructionRecording,
-    LineCosts,
     fixed_addresses,
 )
 from perun.collect.instructions.names import (
@@ -39,6 +38,7 @@ from perun.native.costs import (
     CostTree,
     FunctionFrame,
     InstructionCosts,
+    LineCosts,
     grow,
 )
 from perun.plugin.api import CollectContext, Run

@@ -3,82 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from shutil import which
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from perun.core.process import programs
 from perun.core.process.execution import RunSample
-from perun.native.costs import CallArc, CostGraph, FunctionFrame, InstructionCosts, as_record
+from perun.native.costs import InstructionCosts, LineCosts
 from perun.plugin.api import CollectContext, Run
 from perun.profile.incomplete import Incomplete
-
-# What lines of the project's sources cost, beside the resources: a function that is inlined has lines, and no
-# stack of its own.
-
-_MOST_LINES: Final = 20_000
-_SMALLEST_LINE: Final = 1e-7
-
-
-class LineCosts:
-    """What lines of sources cost, and which functions they call; empty where that is not known."""
-
-    def __init__(self) -> None:
-        self._costs: dict[tuple[FunctionFrame, str, int], int] = {}
-        self._calls: dict[tuple[FunctionFrame, str, int, FunctionFrame], CallArc] = {}
-
-    def add(
-        self, graph: CostGraph, frames: Sequence[FunctionFrame | None], path: Callable[[str, str], str]
-    ) -> None:
-        """Take in the lines of one process.
-
-        :param frames: of each node. :param path: of a source in the project, by its name and that of the
-            binary; empty where it is none of the project: its lines are left out.
-        """
-        for (node, file, line), cost in graph.lines.items():
-            frame, source = frames[node], path(file, graph.functions[node].object)
-            if frame is not None and source:
-                self._costs[frame, source, line] = self._costs.get((frame, source, line), 0) + cost
-        for (node, file, line, callee), call in graph.sites.items():
-            frame, called = frames[node], frames[callee]
-            source = path(file, graph.functions[node].object)
-            if frame is not None and called is not None and source:
-                before = self._calls.get((frame, source, line, called), CallArc(0, 0))
-                arc = CallArc(before.times + call.times, before.cost + call.cost)
-                self._calls[frame, source, line, called] = arc
-
-    def region(self, total: int) -> dict[str, Any]:
-        """The region `lines` of a profile; empty where no line is known. Lines that cost less than a
-        ten-millionth of all are left out.
-
-        :param total: of the program.
-        """
-        least = total * _SMALLEST_LINE
-        by_cost = sorted(self._costs.items(), key=lambda item: (-item[1], item[0]))
-        by_calls = sorted(self._calls.items(), key=lambda item: (-item[1].cost, item[0]))
-        if not by_cost:
-            return {}
-        files: dict[str, int] = {}
-        functions: dict[FunctionFrame, int] = {}
-        costs = [
-            [functions.setdefault(frame, len(functions)), files.setdefault(file, len(files)), line, cost]
-            for (frame, file, line), cost in by_cost[:_MOST_LINES]
-            if cost >= least
-        ]
-        calls = [
-            [
-                functions.setdefault(frame, len(functions)), files.setdefault(file, len(files)), line,
-                functions.setdefault(called, len(functions)), *call,
-            ]
-            for (frame, file, line, called), call in by_calls[:_MOST_LINES]
-            if call.cost >= least
-        ]  # fmt: skip
-        return {
-            "files": list(files),
-            "functions": [as_record(frame) for frame in functions],
-            "costs": costs,
-            "calls": calls,
-        }
 
 
 class CountingOptions(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
@@ -60,10 +60,35 @@ def _regions(regions: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
         yield opening + _key(key, style)
         if key == "resources" and isinstance(value, Mapping) and value:
             yield from _groups(value, style)
+        elif key == "resource_type_map" and style.indent is None and isinstance(value, Mapping) and value:
+            yield from _constants(value, style)
         else:
             yield style.text(value, style.line(1))
         opening = "," + style.line(1)
     yield style.line(0) + "}"
+
+
+def _constants(constants: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
+    """The constants of groups, compact; frames that are the same object are encoded once."""
+    frames: dict[int, str] = {}
+    opening, waiting = "{", iter(constants.items())
+    while some := dict(islice(waiting, _NUMBERS_PER_PIECE)):
+        stacks, others = [], dict(some)
+        for key, own in some.items():
+            if type(own) is dict and type(trace := own.get("trace")) is list:
+                for frame in trace:
+                    if id(frame) not in frames:
+                        frames[id(frame)] = style.text(frame, "")
+                stacks.append(f'"trace":[{",".join([frames[id(frame)] for frame in trace])}]')
+                others[key] = {**own, "trace": None}
+        # No text has that, as quotes in texts are escaped.
+        between = style.text(others, "")[1:-1].split('"trace":null')
+        if len(between) == len(stacks) + 1:
+            yield opening + "".join(chain.from_iterable(zip(between, [*stacks, ""], strict=True)))
+        else:
+            yield opening + style.text(some, "")[1:-1]
+        opening = ","
+    yield "}"
 
 
 def _groups(groups: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
