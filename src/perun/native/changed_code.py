@@ -2,9 +2,9 @@
 
 The two files are compared as the processor sees them. All but code must be equal where it is in memory:
 data, tables of the dynamic linker, addresses of sections. Pointers to code, in data and in instructions, must
-lead to the same place of the function of the same name. Then a run that executes none of the changed code goes
-through the same instructions in both, by induction over its steps: each reads and writes the same, and leads
-to the same place. What is not understood is no answer: the caller takes it as changed.
+lead to the same place of the function of the same name. Then a run that executes none of the changed code
+goes through the same instructions in both, by induction over its steps: each reads and writes the same, and
+leads to the same place. What is not understood is no answer: the caller takes it as changed.
 
 That holds as long as a program neither reads its code as data nor computes with addresses of code, and is
 left by no exception, which reads tables that are not compared (:func:`unwinds`).
@@ -51,7 +51,7 @@ _NOT_READ: Final = frozenset({".note.gnu.build-id", ".eh_frame", ".eh_frame_hdr"
 
 def unwinds(function: str) -> bool:
     """Whether a function of this name reads the tables of exceptions, which are not compared."""
-    return function.startswith(("_Unwind_", "__register_frame", "_dl_find_object"))
+    return function.startswith("_Unwind_")
 
 
 class _Function(NamedTuple):
