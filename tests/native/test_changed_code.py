@@ -13,7 +13,7 @@ from shutil import copytree, rmtree
 
 import pytest
 
-from perun.native.changed_code import Ranges
+from perun.native.changed_code import Ranges, changed_code
 from perun.plugin.api import Run
 from perun.running.run.identical import executes_any, loaded_parts, opens_any, why_identical
 
@@ -271,6 +271,62 @@ def followed(scratch: Path, seed: int, commits: int) -> tuple[int, int, list[str
                 if amount("old", benchmark) != amount("new", benchmark):
                     wrong.append(f"{number} {kind} {benchmark}: {why}")
     return pairs, skipped, wrong
+
+
+TWO = """#include <stdio.h>
+#include <stdlib.h>
+const int table[] = {1, 2, 3};
+static int __attribute__((noinline)) used(int x) { return x * table[x & 1]; }
+static int __attribute__((noinline)) other(int x) { return x * 5; }
+int main(int count, char **names) { return printf("%d\\n", count > 1 ? other(count) : used(count)) < 0; }
+"""
+
+
+def built(folder: Path, source: str, *options: str) -> Path:
+    """A program of a source."""
+    folder.mkdir()
+    (folder / "two.c").write_text(source)
+    subprocess.run(["gcc", "-O1", *options, "-o", "two", "two.c"], cwd=folder, check=True)
+    return folder / "two"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "options"),
+    [
+        ("{1, 2, 3}", "{1, 2, 4}", ()),
+        ("x * 5", 'x * 5 + atoi(getenv("A"))', ()),
+        ("x * 5", "x * 5 + x * x * x / 3 + x % 7 + x / 9", ("-no-pie",)),
+        ("x * 5", "x * 6", ("-s",)),
+        ("x * 5", "x * 6 + (int)__builtin_ia32_rdtsc()", ()),
+        ("int main(", "#include <time.h>\nlong now(void) { return time(0); }\nint main(", ()),
+    ],
+)
+def test_what_differs_in_more_than_code_is_not_known(
+    tmp_path: Path, before: str, after: str, options: tuple[str, ...]
+) -> None:
+    old = built(tmp_path / "old", TWO, *options)
+    assert changed_code(old, built(tmp_path / "new", TWO.replace(before, after), *options)) is None
+
+
+def test_what_runs_is_told_from_what_does_not(tmp_path: Path) -> None:
+    old = built(tmp_path / "old", TWO)
+    new = built(tmp_path / "new", TWO.replace("x * 5", "x * 5 + x * x * x / 3 + x % 7"))
+    code = changed_code(old, new)
+    assert code
+    runs = [Run("./two", args, "", cwd=old.parent, environ=dict(os.environ)) for args in ("", "1")]
+    assert [executes_any(run, code, tmp_path, 60) for run in runs] == [False, True]
+    assert executes_any(runs[0]._replace(cmd="./none"), code, tmp_path, 60) is None
+    assert executes_any(runs[0]._replace(environ={"PATH": "/none"}), code, tmp_path, 60) is None
+
+
+def test_a_damaged_program_is_not_known(tmp_path: Path) -> None:
+    old = built(tmp_path / "old", TWO)
+    cut = tmp_path / "cut"
+    data = old.read_bytes()
+    for size in range(0, len(data), 997):
+        cut.write_bytes(data[:size])
+        assert changed_code(old, cut) is None
+    assert changed_code(old, tmp_path / "none") is None
 
 
 def test_benchmarks_that_a_change_cannot_reach_are_skipped(tmp_path: Path) -> None:
