@@ -23,6 +23,7 @@ from perun.measurement.comparable import drifted
 from perun.measurement.comparison import info_of
 from perun.measurement.many import LEAST_SHARE, MOVED, Plan, error_of, without_moved
 from perun.measurement.verdict import MORE_IS_BETTER, mirrored
+from perun.native.changed_code import Ranges
 from perun.plugin.api import MinorVersion, Report, Run, quiet, silent
 from perun.profile import session as sessions
 from perun.profile.amounts import factor, readable, readable_pair
@@ -56,8 +57,8 @@ from perun.running.compare.plan import (
 )
 from perun.running.compare.trial import NewestProfiles, Trial, profiles_of, run, store
 from perun.running.run.collecting import describe_machine
-from perun.running.run.identical import opens_any, why_identical
-from perun.running.run.pre_run import environment
+from perun.running.run.identical import executes_any, opens_any, why_identical
+from perun.running.run.pre_run import commands, environment
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -359,7 +360,7 @@ class _Session:
             for name, builds in folders.items()
             if name != NOISE
             and len(builds) > 1
-            and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
+            and all(self._why_identical(case, builds[0], other, shares, builds=True) for other in builds[1:])
         ]
         if self._options.check_output:
             try:
@@ -400,18 +401,30 @@ class _Session:
                 )
         return []
 
-    def _why_identical(self, case: CompareCase, first: Path, second: Path, shares: int) -> str:
+    def _why_identical(
+        self, case: CompareCase, first: Path, second: Path, shares: int, *, builds: bool = False
+    ) -> str:
+        """Why two folders run the same; of builds of one side, only where their programs are the same."""
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
 
-        def opens(run: Run, names: Collection[str]) -> bool | None:
+        def looked(what: str, look: Callable[[Path, float], bool | None]) -> bool | None:
             begun = time.monotonic()
-            self._watched.report(f"{case.job}: looking what it reads", 0, 0)
+            self._watched.report(f"{case.job}: looking what it {what}", 0, 0)
             with scratch_folder(self._repo) as scratch:
-                found = opens_any(run, names, scratch, max(self._left / shares, LEAST))
+                found = look(scratch, max(self._left / shares, LEAST))
             self._left -= time.monotonic() - begun
             return found
 
-        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second), opens)
+        def opens(run: Run, names: Collection[str]) -> bool | None:
+            return looked("reads", lambda scratch, left: opens_any(run, names, scratch, left))
+
+        def executes(run: Run, code: Ranges) -> bool | None:
+            if builds:
+                return None
+            return looked("executes", lambda scratch, left: executes_any(run, code, scratch, left))
+
+        base, head = run_of._replace(cwd=first), run_of._replace(cwd=second)
+        return why_identical(base, head, opens, executes, bool(commands(self._repo)))
 
     def _instruments(
         self, case: CompareCase, metrics: MetricSpec, folders: Folders, scratch: Path

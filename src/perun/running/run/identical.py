@@ -13,9 +13,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import shlex
 import stat
 import struct
-from collections.abc import Callable, Collection, Iterator
+import tempfile
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -23,6 +26,7 @@ from typing import Final
 from perun.core.errors import PerunError
 from perun.core.process.command import find_executable
 from perun.core.process.execution import Execution
+from perun.native.changed_code import Ranges, changed_code, unwinds
 from perun.native.elf import ALLOCATED, MAGIC, NO_BITS, Damaged, ElfFile
 from perun.plugin.api import Run
 
@@ -31,38 +35,77 @@ _NOT_COMPARED: Final = frozenset({".git", ".perun"})
 
 Opens = Callable[[Run, Collection[str]], bool | None]
 """Tells whether one run opens one of the files, named relative to its folder; None where it cannot tell."""
+Executes = Callable[[Run, Ranges], bool | None]
+"""Tells whether one run executes some of this code of its program; None where it cannot tell."""
 
 
-def why_identical(base: Run, head: Run, opens: Opens) -> str:
+def why_identical(base: Run, head: Run, opens: Opens, executes: Executes, prepared: bool) -> str:
     """Why both run the same; empty where they may differ.
 
     A compiled program of the project is the same where its loaded parts are, the shared libraries in its
     folder, and the files that the command line names; and where both copies have the same files, of which
-    neither side opens one that differs. Of any other program all files of the project must be the same.
+    neither side opens one that differs. It may differ in code that a run of the base does not execute.
+    Of any other program all files of the project must be the same, or, of one of Python, neither side opens
+    one that differs.
+
+    :param prepared: whether commands prepare a version: they may install modules of Python elsewhere.
     """
     try:
         old, new = (_program_of(run) for run in (base, head))
         compiled = _is_compiled(old, base) and _is_compiled(new, head)
-        if compiled and _of_program(old, base) == _of_program(new, head):
-            return _why_program_identical(base, head, (old, new), opens)
-        if _differing(base.cwd, head.cwd) == []:
+        if compiled:
+            return _why_program_identical(base, head, (old, new), opens, executes)
+        differing = _differing(base.cwd, head.cwd)
+        if differing == []:
             return "all files are the same on both sides"
+        if (
+            differing
+            and not prepared
+            and _is_python(old, base)
+            and _opens_none((base, head), differing, opens)
+        ):
+            return "it opens no file that differs"
     except (PerunError, OSError):
         pass  # what is wrong with the command is found when it runs
     return ""
 
 
-def _why_program_identical(base: Run, head: Run, programs: tuple[Path, Path], opens: Opens) -> str:
+def _why_program_identical(
+    base: Run, head: Run, programs: tuple[Path, Path], opens: Opens, executes: Executes
+) -> str:
+    old, new = (_of_program(program, run) for program, run in zip(programs, (base, head), strict=True))
+    changed: Ranges | None = ()
+    if old != new:
+        # Of a build that differs more, or where an input differs, nothing is known.
+        changed = changed_code(*programs) if old[1:] == new[1:] else None
     differing = _differing(base.cwd, head.cwd)
-    if differing is None:
+    if changed is None or differing is None:
         return ""
     loaded = {os.path.relpath(one, run.cwd) for one, run in zip(programs, (base, head), strict=True)}
-    names = [name for name in differing if name not in loaded and ".so" not in Path(name).suffixes]
-    if not names:
-        return "the compiled program and its input are the same on both sides"
-    if opens(base, names) is False and opens(head, names) is False:
+    names = [name for name in differing if name not in loaded and not _is_built(name)]
+    if names and not _opens_none((base, head), names, opens):
+        return ""
+    if changed:
+        if executes(base, changed) is not False:
+            return ""
+        files = ", and opens no file that differs" if names else ""
+        return f"it executes no code that changed{files}"
+    if names:
         return "the compiled program is the same on both sides, and opens no file that differs"
-    return ""
+    return "the compiled program and its input are the same on both sides"
+
+
+def _is_built(name: str) -> bool:
+    return ".so" in Path(name).suffixes
+
+
+def _opens_none(runs: Iterable[Run], names: Collection[str], opens: Opens) -> bool:
+    return all(opens(run, names) is False for run in runs)
+
+
+def _is_python(program: Path, run: Run) -> bool:
+    """Whether it is a program of Python that keeps what it compiled of its modules beside them."""
+    return program.name.startswith("python") and "PYTHONPYCACHEPREFIX" not in run.environ
 
 
 def _program_of(run: Run) -> Path:
@@ -147,6 +190,67 @@ def _checksum(path: Path) -> str:
         return "neither a file nor a link"
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Which code a program executes: told by callgrind, which needs no rights and follows all processes.
+
+
+def executes_any(run: Run, ranges: Ranges, scratch: Path, seconds: float) -> bool | None:
+    """Whether one run executes code of its program, or handles an exception; None where that cannot be told:
+    there is no valgrind, the run takes longer under it, which is 50 times as slow, or it fails.
+
+    :param ranges: the code, as :func:`~perun.native.changed_code.changed_code` tells it.
+    :param scratch: a folder for what the run needs.
+    """
+    try:
+        program = os.path.realpath(_program_of(run))
+        command = run.command()
+        valgrind = find_executable("valgrind", run.cwd, run.environ)
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            out = os.path.join(os.path.abspath(folder).replace("%", "%%"), "out.%p")
+            words = [
+                *_CALLGRIND,
+                f"--callgrind-out-file={out}",
+                f"--log-file={os.devnull}",
+                "--",
+                *command.argv,
+            ]
+            stdin = run.workload if run.workload.strip().startswith("<") else ""
+            counted = run._replace(cmd=shlex.join([valgrind, *words]), args="", workload=stdin)
+            with Execution(counted, scratch, seconds) as execution:
+                sample = execution.record()
+            if sample.interruption is not None:
+                raise sample.interruption
+            if sample.early or sample.status:
+                return None
+            found = [_executes(Path(folder, name), program, ranges) for name in os.listdir(folder)]
+    except (PerunError, OSError, ValueError):
+        return None
+    # One file at least is of the program itself, or it was not followed.
+    return None if True not in (seen for seen, _ in found) else any(hit for _, hit in found)
+
+
+_CALLGRIND: Final = (
+    "--tool=callgrind", "--command-line-only=yes", "--vgdb=no", "--trace-children=yes", "--demangle=no",
+    "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no",
+)  # fmt: skip
+
+
+def _executes(file: Path, program: str, ranges: Ranges) -> tuple[bool, bool]:
+    """Whether the process executed code of the program, and some of the ranges or for an exception."""
+    starts = [start for start, _ in ranges]
+    seen = hit = inside = False
+    with open(file, "rb") as opened:
+        for line in opened:
+            if line.startswith(b"ob="):
+                inside = os.path.realpath(os.fsdecode(line[3:].rstrip(b"\n"))) == program
+            elif line.startswith(b"fn="):
+                hit |= unwinds(line[3:].decode("utf-8", "replace"))
+            elif inside and line.startswith(b"0x"):
+                address, seen = int(line.split(b" ", 1)[0], 16), True
+                place = bisect_right(starts, address) - 1
+                hit |= place >= 0 and address < ranges[place][1]
+    return seen, hit
 
 
 # Which files a program opens: told by the kernel (inotify(7)) while it runs once.

@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from perun.native.changed_code import Ranges
 from perun.plugin.api import MinorVersion, Run
 from perun.repository.copies import scratch_folder
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.run.events import VersionSkipped, VersionStarted
-from perun.running.run.identical import opens_any, why_identical
-from perun.running.run.pre_run import environment
+from perun.running.run.identical import executes_any, opens_any, why_identical
+from perun.running.run.pre_run import commands, environment
 from perun.running.run.schedule import Share, VersionSlot, configuration_of, nearest_before, rounds_of
 
 LONGEST: Final = 60.0
@@ -72,16 +73,23 @@ class VersionsAhead:
         return self._places.save_changes()
 
 
+class _Question(NamedTuple):
+    run: Run
+    names: Collection[str] = ()
+    code: Ranges = ()
+
+
 class _Pair(NamedTuple):
     """A version that runs the program of one before it.
 
-    :param asked: runs of both, and names of files that differ: the input is the same if none is opened.
+    :param asked: runs of both, and names of files that differ: the input is the same if none is opened; or
+        code that the other program does not have: it is the same if none is executed.
     """
 
     version: str
     before: str
     reason: str
-    asked: list[tuple[Run, Collection[str]]]
+    asked: list[_Question]
 
 
 def looked(
@@ -105,10 +113,15 @@ def looked(
         report(f"{version[:10]}: looking {what}")
         return places.folder(by_checksum[version])
 
-    def may_open(run: Run, names: Collection[str]) -> bool:
-        there = folder(run.minor_version, "what it reads")
+    def may_differ(run: Run, names: Collection[str], code: Ranges) -> bool:
+        there = folder(run.minor_version, "what it reads" if names else "what it executes")
+        if there is None:
+            return True
+        here = run._replace(cwd=there)
         with scratch_folder(repo) as scratch:
-            return there is None or opens_any(run._replace(cwd=there), names, scratch, LONGEST) is not False
+            if names:
+                return opens_any(here, names, scratch, LONGEST) is not False
+            return executes_any(here, code, scratch, LONGEST) is not False
 
     pairs = []
     for key, job in jobs.items():
@@ -118,7 +131,7 @@ def looked(
     found = {
         (pair.version, key): Share(pair.before, pair.reason)
         for key, pair in pairs
-        if not any(may_open(*one) for one in pair.asked)
+        if not any(may_differ(*one) for one in pair.asked)
     }
     for (version, key), share in found.items():  # of several in a row the first one is measured
         while (share.version, key) in found:
@@ -146,19 +159,23 @@ def _same_programs(
             [Run(job.cmd, job.args, load, there, environment(repo), checksum) for load in loads]
             for there, checksum in ((old, first), (new, version.checksum))
         )
-        reason, asked = _why_same(zip(*sides, strict=True))
+        reason, asked = _why_same(zip(*sides, strict=True), bool(commands(repo)))
         if reason:
             yield _Pair(version.checksum, first, reason, asked)
 
 
-def _why_same(runs: Iterable[tuple[Run, Run]]) -> tuple[str, list[tuple[Run, Collection[str]]]]:
+def _why_same(runs: Iterable[tuple[Run, Run]], prepared: bool) -> tuple[str, list[_Question]]:
     """Why the runs of two versions are the same, and what they must not open for it; empty where they may
     differ."""
-    asked: list[tuple[Run, Collection[str]]] = []
+    asked: list[_Question] = []
 
-    def noted(run: Run, names: Collection[str]) -> bool:
-        asked.append((run, names))
+    def reads(run: Run, names: Collection[str]) -> bool:
+        asked.append(_Question(run, names))
         return False
 
-    reasons = [why_identical(base, head, noted) for base, head in runs]
+    def executes(run: Run, code: Ranges) -> bool:
+        asked.append(_Question(run, code=code))
+        return False
+
+    reasons = [why_identical(base, head, reads, executes, prepared) for base, head in runs]
     return reasons[-1] if all(reasons) else "", asked
