@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from perun.bounds.workers import MAX_WORKERS, AnalysisProgress, AnalysisTask, Se
 from perun.collect._common.runs import new_profile
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.extras import install_command
+from perun.core.machine import usable_processors
 from perun.core.wording import plural
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
@@ -149,7 +149,7 @@ def _analysed(
     paths: Sequence[str], params: BoundsParams, run: Run, ctx: CollectContext
 ) -> list[SourceBounds]:
     """What is found of each source, in their order."""
-    processes = min(_processors(), MAX_WORKERS)
+    processes = min(usable_processors(), MAX_WORKERS)
     tasks = [task for path in paths for task in _tasks(path, run.cwd, processes, len(paths))]
     folder = ctx.cache
     parts: dict[str, list[SourceBounds]] = {path: [] for path in paths}
@@ -178,13 +178,6 @@ def _tasks(path: str, folder: Path, processes: int, sources: int) -> list[Analys
     if share < 2 or (folder / path).stat().st_size < LARGE:
         return [AnalysisTask(path)]
     return [AnalysisTask(path, part, share) for part in range(share)]
-
-
-def _processors() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _require_functions(wanted: Sequence[str], found: Sequence[SourceBounds]) -> None:

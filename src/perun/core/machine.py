@@ -84,6 +84,13 @@ def _governor(sys: Path, cpu: int) -> str:
     return _clean(_head(sys / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"))
 
 
+def usable_processors() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _available() -> set[int]:
     try:
         return os.sched_getaffinity(0)

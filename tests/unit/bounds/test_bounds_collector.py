@@ -235,7 +235,7 @@ def test_several_processes_find_the_same(collect: Any, monkeypatch: pytest.Monke
     write(collect, "a.c", "".join(LOOP.format(name) for name in names))
     alone = collect("a.c")
     monkeypatch.setattr(bounds, "LARGE", 0)
-    monkeypatch.setattr(bounds, "_processors", lambda: 3)
+    monkeypatch.setattr(bounds, "usable_processors", lambda: 3)
     together = collect("a.c")
     assert together.serialize() == alone.serialize()
     assert list(classes(together)) == names
@@ -352,7 +352,7 @@ def test_a_function_that_takes_too_many_steps_is_given_up(collect: Any) -> None:
 def test_the_functions_of_a_source_have_steps_together(processes: int, collect: Any, monkeypatch) -> None:
     """Which are not reached is the same with any number of processes, and none is lost."""
     monkeypatch.setattr(bounds, "LARGE", 0)
-    monkeypatch.setattr(bounds, "_processors", lambda: processes)
+    monkeypatch.setattr(bounds, "usable_processors", lambda: processes)
     names = [f"f{number}" for number in range(5)]
     write(collect, "a.c", "".join(slow(name) for name in names) + LOOP.format("last"))
     profile = collect("a.c", timeout=10.0, source_timeout=1.25)

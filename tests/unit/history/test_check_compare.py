@@ -238,7 +238,7 @@ def signalled(opened, plugin, tmp_path) -> Callable[[signal.Signals], tuple[int,
     return run
 
 
-several = pytest.mark.skipif(comparing.cores() < 2, reason="one core only: no other processes")
+several = pytest.mark.skipif(comparing.usable_processors() < 2, reason="one core only: no other processes")
 
 
 @several

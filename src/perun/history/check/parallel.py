@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 from collections import deque
@@ -14,6 +13,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Final, TypeVar
 
+from perun.core.machine import usable_processors
 from perun.core.process import programs
 from perun.history.check.compare import CheckPair, Comparer, PairOutcome
 from perun.history.check.report import ComparisonOptions
@@ -61,7 +61,7 @@ def compare(
     if first is None:
         return
     together = chain((first, second), chunks) if second else iter((first,))
-    workers = min(cores(), MAX_WORKERS)
+    workers = min(usable_processors(), MAX_WORKERS)
     if second is None or workers < 2:
         for chunk in together:
             for item in chunk:
@@ -73,13 +73,6 @@ def compare(
             found = iter(outcomes)
             for item in chunk:
                 yield next(found) if isinstance(item, CheckPair) else item
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _chunks(items: Iterator[CheckPair | M], size: int) -> Iterator[list[CheckPair | M]]:

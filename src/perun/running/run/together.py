@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import JobFailed, PerunError
+from perun.core.machine import usable_processors
 from perun.core.process import programs
-from perun.history.check.parallel import cores
 from perun.plugin.api import MinorVersion, silent
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
@@ -64,7 +64,7 @@ class Together:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._most = cores()
+        self._most = usable_processors()
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Together:
