@@ -98,7 +98,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other processes help from the second pair on, with few pairs each, on however few cores."""
     monkeypatch.setattr(comparing, "HELP_AFTER", 0.0)
     monkeypatch.setattr(comparing, "CHUNK_PAIRS", 2)
-    monkeypatch.setattr(comparing, "cores", lambda: 2)
+    monkeypatch.setattr(comparing, "usable_processors", lambda: 2)
 
 
 @pytest.fixture
