@@ -407,11 +407,11 @@ class _Session:
         """Why two folders run the same; of builds of one side, only where their programs are the same."""
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
 
-        def looked(what: str, look: Callable[[Path, float], bool | None]) -> bool | None:
+        def looked(what: str, look: Callable[[Path, float], bool | None], share: int = 1) -> bool | None:
             begun = time.monotonic()
             self._watched.report(f"{case.job}: looking what it {what}", 0, 0)
             with scratch_folder(self._repo) as scratch:
-                found = look(scratch, max(self._left / shares, LEAST))
+                found = look(scratch, max(self._left / shares / share, LEAST))
             self._left -= time.monotonic() - begun
             return found
 
@@ -421,7 +421,8 @@ class _Session:
         def executes(run: Run, code: Ranges) -> bool | None:
             if builds:
                 return None
-            return looked("executes", lambda scratch, left: executes_any(run, code, scratch, left))
+            # Under callgrind a run is slow: what is left must be enough to measure.
+            return looked("executes", lambda scratch, left: executes_any(run, code, scratch, left), 4)
 
         base, head = run_of._replace(cwd=first), run_of._replace(cwd=second)
         return why_identical(base, head, opens, executes, bool(commands(self._repo)))
