@@ -984,6 +984,37 @@ class Trust(Struct):
     runs: list[Runnable]
 
 
+class SourceLine(Struct):
+    """A line with its cost; `text` is `null` where the source is not known."""
+
+    file: str
+    line: int
+    own: float
+    inclusive: float
+    text: str | None
+
+
+class SourceFunction(Struct):
+    """A function with its cost."""
+
+    function: str
+    source: str
+    own: float
+    inclusive: float
+    lines: list[SourceLine]
+
+
+class Lines(Struct):
+    """`perun show PROFILE lines`."""
+
+    schema: Literal["perun.lines/1"]
+    command: str
+    unit: str
+    total: float
+    of: int
+    functions: list[SourceFunction]
+
+
 ANSWERS: Final = tuple(
     one
     for one in list(globals().values())

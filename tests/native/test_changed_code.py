@@ -330,9 +330,9 @@ def test_a_damaged_program_is_not_known(tmp_path: Path) -> None:
 
 
 def test_benchmarks_that_a_change_cannot_reach_are_skipped(tmp_path: Path) -> None:
-    pairs, skipped, wrong = followed(tmp_path / "few", 1, 4)
+    pairs, skipped, wrong = followed(tmp_path / "few", 1, 1)
     assert not wrong
-    assert skipped > pairs / 2
+    assert 0 < skipped < pairs
 
 
 @pytest.mark.slow

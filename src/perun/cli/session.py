@@ -61,6 +61,7 @@ class Session:
         self.profile_loader: Callable[[], Profile] | None = None
         self.other_profile_loader: Callable[[str], Profile] | None = None
         self.statistics_loader: Callable[[], Statistics | None] = lambda: None
+        self.source_loader: Callable[[str], str | None] = lambda path: None
         self.collector_runner: Callable[[str, Any], None] | None = None
         self.postprocessor_runner: Callable[[Profile, str, Any], None] | None = None
 
@@ -213,6 +214,7 @@ class Session:
             columns=self.columns,
             coloured=self.coloured,
             statistics=self.statistics_loader,
+            source=self.source_loader,
         )
         show(self.repository, self.profile, view, params, self.out, ctx)
 

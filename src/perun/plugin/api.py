@@ -159,6 +159,10 @@ def _none_kept() -> Statistics | None:
     return None
 
 
+def _no_text(path: str) -> str | None:
+    return None
+
+
 class ViewContext(NamedTuple):
     """What a view may use beyond its profile.
 
@@ -166,7 +170,8 @@ class ViewContext(NamedTuple):
     `load(spec)` returns another profile, named by a tag, a name or a path. `columns` is the width of the
     terminal that the answer goes to, 0 if it is none; `coloured` tells whether it may have colours.
     `statistics()` is what is kept of the version of the profile and of earlier ones, None if that is not
-    known.
+    known. `source(path)` is the text of a file, named as in the profile, at the version of the profile; None
+    where that is not known.
     """
 
     note: Callable[[str], None] = quiet
@@ -174,6 +179,7 @@ class ViewContext(NamedTuple):
     columns: int = 0
     coloured: bool = False
     statistics: Callable[[], Statistics | None] = _none_kept
+    source: Callable[[str], str | None] = _no_text
 
 
 NO_VIEW_CONTEXT = ViewContext()

@@ -54,10 +54,10 @@ class Stacks(NamedTuple):
     too_deep: int = 0
 
 
-def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
+def stacks_of(profile: Profile, of: str = "amount", subtype: str = "") -> Stacks:
     """The call stacks of the profile. Releases of memory do not count.
 
-    :param of: the key of the number to sum up, or :data:`COUNT`.
+    :param of: the key of the number to sum up, or :data:`COUNT`. :param subtype: only resources of this one.
     :raises UsageError: if no resource has such a number.
     :raises ProfileError: if there are no resources, none has a stack, or no stack has an amount above 0.
     """
@@ -75,7 +75,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
     calls = ProfileCalls(corrected=is_corrected(profile))
     for group in groups:
         if "trace" in group.constants or "trace" in group.columns:
-            _add_traces(sums, group, of)
+            _add_traces(sums, group, of, subtype)
         elif "timestamp" in group.columns or "timestamp" in group.constants:
             calls.add(group, of)
     _add_nested(sums, calls, of)
@@ -110,12 +110,12 @@ class _Sums:
             self.amounts[stack] = self.amounts.get(stack, 0) + amount
 
 
-def _add_traces(sums: _Sums, group: ResourceGroup, of: str) -> None:
+def _add_traces(sums: _Sums, group: ResourceGroup, of: str, only: str) -> None:
     known: dict[int, Stack] = {}
     for trace, subtype, amount in zip(
         *(_values(group, name) for name in ("trace", "subtype", of)), strict=False
     ):
-        if not trace or (isinstance(subtype, str) and subtype in RELEASES):
+        if not trace or (isinstance(subtype, str) and subtype in RELEASES) or (only and subtype != only):
             continue
         if id(trace) not in known:
             records = trace if isinstance(trace, (list, tuple)) else [trace]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from perun.core.errors import PluginError, ProfileError, UsageError, VersionControlError
@@ -17,6 +19,7 @@ from perun.running.run.collecting import VersionStatistics
 if TYPE_CHECKING:
     from perun.plugin.api import Statistics
     from perun.plugin.registry import Registry
+    from perun.plugin.versions import MinorVersion
     from perun.profile.factory import Profile
 
 
@@ -74,14 +77,55 @@ def statistics_of(
     repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
 ) -> Statistics | None:
     """What is kept of the version of a profile; None where the profile does not tell its version."""
+    version = _version_of(repo, spec, minor, confirm)
+    return VersionStatistics(repo, version) if version else None
+
+
+def _version_of(
+    repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
+) -> MinorVersion | None:
     found = lookup.find(repo, spec, minor, confirm)
     version = found.minor_version or lookup.head(repo, found.info).get("origin")
     if not isinstance(version, str) or not version:
         return None
     try:
-        return VersionStatistics(repo, repo.vcs.get_minor_version_info(version))
+        return repo.vcs.get_minor_version_info(version)
     except VersionControlError:
         return None  # the profile is from another repository
+
+
+class VersionSources:
+    """The sources of the version of a profile, read where a view asks for the first one."""
+
+    def __init__(
+        self, repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
+    ) -> None:
+        self._repo = repo
+        self._profile = spec, minor, confirm
+
+    def __call__(self, path: str) -> str | None:
+        """The text of a file that the profile names; None where no file, or more than one, may be meant.
+
+        Programs that were measured in a folder of the repository, or in a copy of it, name files relative to
+        that, or by their whole path there: so it is the only file whose path ends like this one.
+        """
+        version, files = self._version
+        if not version:
+            return None
+        name = os.path.normpath(path)
+        if os.path.isabs(name):
+            if os.path.commonpath([name, self._repo.root]) != str(self._repo.root):
+                return None
+            fitting = sorted((one for one in files if f"/{name}".endswith(f"/{one}")), key=len)[-1:]
+        else:
+            fitting = [name] if name in files else [one for one in files if one.endswith(f"/{name}")]
+        text = self._repo.vcs.source(version.checksum, fitting[0]) if len(fitting) == 1 else None
+        return None if text is None else text.decode("utf-8", "replace")
+
+    @cached_property
+    def _version(self) -> tuple[MinorVersion | None, frozenset[str]]:
+        version = _version_of(self._repo, *self._profile)
+        return version, frozenset(self._repo.vcs.files(version.checksum) if version else ())
 
 
 def show(

@@ -11,7 +11,7 @@ from perun.cli.completing import complete_any
 from perun.cli.options import minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
-from perun.running.showing import chosen_view, load_profile, statistics_of
+from perun.running.showing import VersionSources, chosen_view, load_profile, statistics_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -53,6 +53,7 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     session.profile_loader = lambda: load(profile)
     session.other_profile_loader = load
     session.statistics_loader = lambda: statistics_of(session.repository, profile, minor, session.confirm)
+    session.source_loader = VersionSources(session.repository, profile, minor, session.confirm)
     if ctx.invoked_subcommand is None:
         assert isinstance(ctx.command, PluginGroup)
         if ctx.command.plugin_as_argument(ctx):

@@ -8,12 +8,11 @@ information of the program, else by the text of the source.
 from __future__ import annotations
 
 import json
-import math
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from perun.profile.lines import COLUMNS, entries, rows
 from perun.running.explain.costs import FunctionCost, FunctionKey, IsOwn, instructions, place_of
 
 if TYPE_CHECKING:
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
 
 LineOwner = Callable[[str, int], FunctionKey | None]
 """From the path and the number of a line to the function that it is in; None where that is not known."""
-
-
-_COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
-    "costs": (("functions", "files", ""), 1),
-    "calls": (("functions", "files", "", "functions"), 2),
-}
-"""What the first columns of the rows number, and how many amounts follow."""
 
 
 class _LineCost(NamedTuple):
@@ -210,15 +202,15 @@ def _region(profile: Profile) -> tuple[list[_LineCost], list[_LineCalls]]:
     region = profile.get("lines")
     if not isinstance(region, Mapping):
         return [], []
-    functions = [place_of(one) for one in _list(region, "functions")]
-    files = [str(one) for one in _list(region, "files")]
+    functions = [place_of(one) for one in entries(region, "functions")]
+    files = [str(one) for one in entries(region, "files")]
     costs = [
         _LineCost(functions[function], files[file], line, amount)
-        for function, file, line, amount in _rows(region, "costs")
+        for function, file, line, amount in rows(region, "costs")
     ]
     calls = [
         _LineCalls(functions[function], files[file], line, functions[callee], times, amount)
-        for function, file, line, callee, times, amount in _rows(region, "calls")
+        for function, file, line, callee, times, amount in rows(region, "calls")
     ]
     return costs, calls
 
@@ -233,39 +225,20 @@ def lines_of_one(more: Profile, fewer: Profile | None, operations: int) -> dict[
         if not isinstance(region, Mapping):
             continue
         own = {
-            of: [known.setdefault(json.dumps(one, sort_keys=True), len(known)) for one in _list(region, of)]
+            of: [known.setdefault(json.dumps(one, sort_keys=True), len(known)) for one in entries(region, of)]
             for of, known in names.items()
         }
-        for kind, (keys, amounts) in _COLUMNS.items():
-            for row in _rows(region, kind):
+        for kind, (keys, amounts) in COLUMNS.items():
+            for row in rows(region, kind):
                 key = tuple(own[of][at] if of else at for of, at in zip(keys, row, strict=False))
                 before = sums[kind].get(key, [0.0] * amounts)
                 sums[kind][key] = [one + share * new for one, new in zip(before, row[-amounts:], strict=True)]
     found = {kind: [json.loads(one) for one in known] for kind, known in names.items()}
-    rows = {
+    kept = {
         kind: [[*key, *values] for key, values in known.items() if min(values) > 0]
         for kind, known in sums.items()
     }
-    return {**found, **rows} if rows["costs"] else {}
-
-
-def _list(region: Mapping[str, Any], key: str) -> Sequence[Any]:
-    found = region.get(key)
-    return found if isinstance(found, Sequence) else ()
-
-
-def _rows(region: Mapping[str, Any], kind: str) -> Iterator[Sequence[Any]]:
-    """The rows whose numbers are of the right kind, and name what there is."""
-    keys, amounts = _COLUMNS[kind]
-    most = [len(_list(region, of)) if of else sys.maxsize for of in keys]
-    for row in _list(region, kind):
-        if (
-            isinstance(row, Sequence)
-            and len(row) == len(keys) + amounts
-            and all(type(at) is int and 0 <= at < end for at, end in zip(row, most, strict=False))
-            and all(type(one) in (int, float) and 0 <= one < math.inf for one in row[len(keys) :])
-        ):
-            yield row
+    return {**found, **kept} if kept["costs"] else {}
 
 
 def _called(profile: Profile) -> dict[FunctionKey, float]:

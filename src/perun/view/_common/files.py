@@ -66,6 +66,13 @@ def write_or_print(name: str, pieces: Iterable[str], out: TextIO, option: str = 
     out.write(f"{name}\n")
 
 
+def as_json(document: Mapping[str, Any]) -> str:
+    """A line of JSON."""
+    import json
+
+    return json.dumps(document, separators=(",", ":")) + "\n"
+
+
 def needs_page(format: str, *, browse: bool) -> None:
     """Check that a format other than `html` is not for the browser.
 

@@ -25,7 +25,7 @@ from perun.profile.stacks import (
     stacks_of,
 )
 from perun.view._common import chart_view, command_line
-from perun.view._common.files import needs_page, write_interactive_page, write_or_print
+from perun.view._common.files import as_json, needs_page, write_interactive_page, write_or_print
 
 # The numbers that a flame graph can show of a profile: of a memory profile there are several.
 
@@ -215,15 +215,13 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
     if params.format == "folded":
         text = folded(stacks.amounts, params.by == "line")
     else:
-        import json
-
         document = speedscope(
             stacks.amounts,
             name=_title(profile, params),
             unit=unit_of(profile, params.of),
             exporter=f"perun {perun.__version__}",
         )
-        text = json.dumps(document, separators=(",", ":")) + "\n"
+        text = as_json(document)
     write_or_print(params.filename, (text,), out)
 
 
