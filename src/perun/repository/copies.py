@@ -20,7 +20,7 @@ from perun.core import atomic
 from perun.core.atomic import process_mark
 from perun.core.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
 from perun.core.leftovers import is_left_over, is_of_a_run, remove_folder
-from perun.plugin.api import SavedState, WorkingCopy
+from perun.plugin.api import MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.repository.marks import FIELD, marked
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.store import tree
@@ -380,3 +380,31 @@ def inside(repo: Repository) -> Path:
         return repo.working_root.resolve().relative_to(repo.vcs.root)
     except ValueError:
         return Path()
+
+
+# `perun tag`: make a version of the folder, or go back to one, if the system leaves that to Perun.
+
+
+def tag(repo: Repository, name: str, message: str = "") -> MinorVersion:
+    """Make a snapshot of the folder as it is, named `name`; profiles of it are stored under its checksum.
+
+    :raises VersionControlError: if the system makes its versions otherwise (git), or refuses.
+    """
+    refuse_after_interruption(repo)
+    return repo.vcs.get_minor_version_info(repo.vcs.snapshot(name, message))
+
+
+def restore(repo: Repository, name: str) -> tuple[MinorVersion, bool]:
+    """Make the folder that of the version `name`.
+
+    :return: the version, and whether files that it shares with the one before have changes, which were left.
+
+    :raises VersionControlError: if files that no version holds would be overwritten; nothing has changed.
+    """
+    vcs = repo.vcs
+    if type(vcs).snapshot is Vcs.snapshot:
+        vcs.snapshot(name)  # tells that this is not the way
+    refuse_after_interruption(repo)
+    checksum = vcs.massage_parameter(name)
+    vcs.checkout(checksum)
+    return vcs.get_minor_version_info(checksum), vcs.is_dirty()

@@ -23,17 +23,17 @@ def tag(session: Session, name: str, message: str, restore: bool) -> None:
     NAME names the snapshot from now on, wherever a version is asked for. All files are in it but those that
     `.tagitignore` leaves out. For folders under git this command is not: there, commits are the versions.
     """
-    from perun.repository import tag as operations
+    from perun.repository import copies
 
     if restore and message:
         raise click.UsageError("--message describes a new snapshot; --restore makes none")
     if restore:
-        version, is_dirty = operations.restore(session.repository, name)
+        version, is_dirty = copies.restore(session.repository, name)
         session.say(f"restored {_shown(session, version.checksum, version.subject)}")
         if is_dirty:
             session.note("kept the changes that are in no snapshot")
     else:
-        version = operations.tag(session.repository, name, message)
+        version = copies.tag(session.repository, name, message)
         session.say(f"made {_shown(session, version.checksum, version.subject)}")
 
 
