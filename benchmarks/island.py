@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from harness import Contestant, compete
-from perun.island import record
-from perun.island.recorder import native
+from perun.island import record, recorder
 from report import Measured, Place, Row
 
 PROJECT = Path(__file__).parents[1]
@@ -88,7 +87,7 @@ def island(place: Place) -> Iterator[Row]:
 
 def recorders() -> Iterator[str]:
     """Those of the ways that are Perun's and can be used here."""
-    yield from (way for way in WAYS if way.startswith("Perun") and ("in C" not in way or native.load()))
+    yield from (way for way in WAYS if way.startswith("Perun") and ("in C" not in way or recorder.load()))
 
 
 def writes(folder: Path, mode: str, kind: str, rounds: int) -> Iterator[Row]:
@@ -120,7 +119,7 @@ def outcome(program: str, *arguments: str) -> float:
 
 def programs(folder: Path, rounds: int) -> Iterator[Row]:
     """Programs of the world, under the recorder that is used where it can be."""
-    before = RECORDED.format(package=str(PACKAGE), native=native.load() is not None)
+    before = RECORDED.format(package=str(PACKAGE), native=recorder.load() is not None)
     commands = {
         "pip list": ["pip", "list", "--format", "json"],
         "compiling Perun": ["compileall", "-q", "-f", str(PROJECT / "src")],

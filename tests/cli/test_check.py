@@ -56,14 +56,6 @@ def history(project: Any, register: Callable[..., None]) -> Any:
 
 
 @pytest.fixture
-def configure(project: Any) -> Callable[[str], None]:
-    def write(text: str) -> None:
-        (project.path / ".perun/local.yml").write_text(f"vcs: {{type: git, url: ..}}\n{text}")
-
-    return write
-
-
-@pytest.fixture
 def linear(project: Any) -> list[str]:
     """The checksums of six versions, the oldest first."""
     for number in range(4, 7):

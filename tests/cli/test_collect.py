@@ -29,14 +29,12 @@ QUICK = ("time", "--warmup", "0", "--repeat", "1")
 
 
 @pytest.fixture
-def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
+def record(project: Any, record: Path) -> Path:
     """What `./recorder` of the project has noted, in a file outside of it."""
-    path = tmp_path / "record"
-    environment["RECORD"] = str(path)
     project.write({"recorder": RECORDER})
     (project.path / "recorder").chmod(0o755)
     project.commit("Add the recorder")
-    return path
+    return record
 
 
 def pending(project: Any) -> list[Path]:

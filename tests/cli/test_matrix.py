@@ -29,14 +29,12 @@ QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 
 
 @pytest.fixture
-def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
+def record(project: Any, record: Path) -> Path:
     """What the program `sh run.sh` of the project has noted: its version and arguments, for each run."""
-    path = tmp_path / "record"
-    path.touch()
-    environment["RECORD"] = str(path)
+    record.touch()
     for number in (4, 5, 6):
         project.commit(f"Version {number}", {"run.sh": f"echo {number} $* >>$RECORD\n"})
-    return path
+    return record
 
 
 def stored(project: Any) -> Counter[tuple[str, ...]]:

@@ -16,14 +16,12 @@ collectors: [{name: time, params: {warmup: 0, repeat: 1}}]
 
 
 @pytest.fixture
-def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
+def record(project: Any, record: Path) -> Path:
     """What the measured program has noted: its version and workload, a line for each run."""
-    path = tmp_path / "record"
-    path.touch()
-    environment["RECORD"] = str(path)
+    record.touch()
     for number in (4, 5, 6):
         project.commit(f"Version {number}", {"run.sh": f"echo {number} $1 >>$RECORD\n"})
-    return path
+    return record
 
 
 @pytest.fixture

@@ -42,15 +42,13 @@ QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 
 
 @pytest.fixture
-def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
+def record(project: Any, record: Path) -> Path:
     """What the programs `./one` and `./two` of the project have noted, a line for each time they ran."""
-    path = tmp_path / "record"
-    environment["RECORD"] = str(path)
     project.write({"one": RECORDER, "two": RECORDER})
     for name in ("one", "two"):
         (project.path / name).chmod(0o755)
     project.commit("Add programs")
-    return path
+    return record
 
 
 @pytest.fixture

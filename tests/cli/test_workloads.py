@@ -15,14 +15,12 @@ QUICK = "{name: time, params: {warmup: 0, repeat: 2}}"
 
 
 @pytest.fixture
-def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
+def record(project: Any, record: Path) -> Path:
     """What the program `./prog` has noted: its arguments, and how many lines it read."""
-    path = tmp_path / "record"
-    environment["RECORD"] = str(path)
     project.write({"prog": RECORDER})
     (project.path / "prog").chmod(0o755)
     project.commit("Add a program")
-    return path
+    return record
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perun.core.errors import PluginError, UsageError
 from perun.fuzz import rules
-from perun.fuzz.methods import binary, textfile, xml
+from perun.fuzz.methods import binary, textfile
 from shared import examples
 
 BYTES = st.one_of(
@@ -136,10 +136,10 @@ def test_binary_rules_obey_their_descriptions(data: bytes, seed: int) -> None:
 
 
 @pytest.mark.parametrize("function, expected", [
-    (xml.remove_attribute, {b'<book id="bk106">', b'<book pages="457">'}),
-    (xml.remove_attribute_name, {b'<book id="bk106" "457">', b'<book "bk106" pages="457">'}),
-    (xml.remove_attribute_value, {b'<book id="bk106" pages="">', b'<book id="" pages="457">'}),
-    (xml.remove_tag, {b""}),
+    (textfile.remove_attribute, {b'<book id="bk106">', b'<book pages="457">'}),
+    (textfile.remove_attribute_name, {b'<book id="bk106" "457">', b'<book "bk106" pages="457">'}),
+    (textfile.remove_attribute_value, {b'<book id="bk106" pages="">', b'<book id="" pages="457">'}),
+    (textfile.remove_tag, {b""}),
 ])  # fmt: skip
 def test_the_xml_rules_make_what_the_manual_shows(function: object, expected: set[bytes]) -> None:
     made = {

@@ -19,24 +19,6 @@ COLUMN_COLOURS: Final = ("yellow", "blue", "magenta", "cyan", "bright_yellow", "
 """Colours of the columns, in turn; red and green are left to the changes of performance."""
 
 
-class GraphStyle(NamedTuple):
-    """The characters of a graph; one with `tee` has round corners and draws a far join in one row."""
-
-    mark: str
-    vertical: str
-    left: str
-    right: str
-    horizontal: str
-    tee: str = ""
-    cross: str = ""
-    fork: str = ""
-    join: str = ""
-
-
-ASCII: Final = GraphStyle("*", "|", "/", "\\", "_")
-UNICODE: Final = GraphStyle("●", "│", "╱", "╲", "─", tee="├", cross="┼", fork="╮", join="╯")  # noqa: RUF001
-
-
 class GraphRows(NamedTuple):
     """What stands left of one version.
 
@@ -90,12 +72,10 @@ class CommitGraph:
 
     Parents that never come (beyond the end of a shallow or limited walk) keep their column to the end.
 
-    :param style: the characters to draw with.
     :param paint: gives a text a colour; without it nothing is coloured.
     """
 
-    def __init__(self, style: GraphStyle = ASCII, paint: Paint | None = None) -> None:
-        self._style = style
+    def __init__(self, paint: Paint | None = None) -> None:
         self._paint = paint
         self._columns: list[_Column] = []
         self._started = 0
@@ -129,15 +109,14 @@ class CommitGraph:
         return rows._replace(links=tuple(link.rstrip() for link in links)) if links else rows
 
     def _draw_straight(self, colour: str) -> GraphRows:
-        rows = GraphRows(f"{self._style.mark} ", self._cell(colour), ())
+        rows = GraphRows("* ", self._cell(colour), ())
         self._straight[colour] = rows
         return rows
 
     def _cell(self, colour: str) -> str:
         """A line straight down, two characters wide; of no colour if nothing comes down."""
         if colour not in self._cells:
-            vertical = self._style.vertical
-            self._cells[colour] = f"{self._paint(vertical, colour) if self._paint else vertical} "
+            self._cells[colour] = f"{self._paint('|', colour) if self._paint else '|'} "
         return self._cells[colour]
 
     def _find(self, checksum: str) -> int:
@@ -157,10 +136,9 @@ class CommitGraph:
         return _Column(checksum, colour, edge or colour)
 
     def _draw_version(self, at: int, mark_colour: str, has_parents: bool) -> GraphRows:
-        mark = self._style.mark
         cells = [self._cell(column.edge) for column in self._columns]
         text = "".join(cells) if has_parents else "".join([*cells[:at], "  ", *cells[at + 1 :]])
-        cells[at] = f"{self._paint(mark, mark_colour) if self._paint and mark_colour else mark} "
+        cells[at] = f"{self._paint('*', mark_colour) if self._paint and mark_colour else '*'} "
         return GraphRows("".join(cells), text, ())
 
     def _link(self, at: int, parents: list[str]) -> list[str]:
@@ -192,53 +170,39 @@ class CommitGraph:
         row = _Canvas(width)
         for position, column in enumerate(self._columns[:until]):
             if column.awaits is not None:
-                row.put(2 * position, self._style.vertical, column.edge)
+                row.put(2 * position, "|", column.edge)
         return row
 
     def _touch(self, at: int, neighbour: int) -> str:
         """A line from column `at` to the one beside it, both going on: `|/|` or `|\\|`."""
         row = self._verticals(2 * len(self._columns) - 1)
-        character = self._style.left if neighbour < at else self._style.right
-        row.put(at + neighbour, character, self._columns[at].edge)
+        row.put(at + neighbour, "/" if neighbour < at else "\\", self._columns[at].edge)
         return row.text(self._paint)
 
     def _fork(self, at: int, column: _Column) -> str:
         r"""A new column right of `at`, all columns there making place: `|\ \`."""
-        style = self._style
-        row = self._verticals(2 * len(self._columns) + (1 if style.tee else 0), at + 1)
+        row = self._verticals(2 * len(self._columns), at + 1)
         for position in range(at + 1, len(self._columns)):
-            row.put(2 * position + 1, style.right, self._columns[position].edge)
-        if style.tee:
-            row.put(2 * at, style.tee, self._columns[at].edge)
-            row.put(2 * at + 1, style.horizontal, column.edge)
-            row.put(2 * at + 2, style.fork, column.edge)
-        else:
-            row.put(2 * at + 1, style.right, column.edge)
+            row.put(2 * position + 1, "\\", self._columns[position].edge)
+        row.put(2 * at + 1, "\\", column.edge)
         self._columns.insert(at + 1, column)
         return row.text(self._paint)
 
     def _join(self, left: int, right: int) -> list[str]:
         """Column `right` ends in column `left`, those right of it moving up: `|/ /`, or `|_|/` and `|/|`."""
-        style, columns = self._style, self._columns
+        columns = self._columns
         edge = columns[right].edge
         row = self._verticals(2 * len(columns) - 1, right)
         for position in range(right + 1, len(columns)):
-            row.put(2 * position - 1, style.left, columns[position].edge)
+            row.put(2 * position - 1, "/", columns[position].edge)
         for position in range(2 * left + 1, 2 * right - 1, 2):
-            row.put(position, style.horizontal, edge)
-        if style.tee:
-            for position in range(left + 1, right):
-                row.put(2 * position, style.cross, columns[position].edge)
-            row.put(2 * left, style.tee, columns[left].edge)
-            row.put(2 * right - 1, style.horizontal, edge)
-            row.put(2 * right, style.join, edge)
-        else:
-            row.put(2 * right - 1, style.left, edge)
+            row.put(position, "_", edge)
+        row.put(2 * right - 1, "/", edge)
         del columns[right]
         rows = [row.text(self._paint)]
-        if right - left > 1 and not style.tee:
+        if right - left > 1:
             row = self._verticals(2 * len(columns) - 1)
-            row.put(2 * left + 1, style.left, edge)
+            row.put(2 * left + 1, "/", edge)
             rows.append(row.text(self._paint))
         return rows
 
@@ -253,7 +217,7 @@ class CommitGraph:
         for gap in reversed([n for n, column in enumerate(columns) if column.awaits is None]):
             row = self._verticals(2 * len(columns) - 2, gap)
             for position in range(gap + 1, len(columns)):
-                row.put(2 * position - 1, self._style.left, columns[position].edge)
+                row.put(2 * position - 1, "/", columns[position].edge)
             del columns[gap]
             rows.append(row.text(self._paint))
         return rows

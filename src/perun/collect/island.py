@@ -27,9 +27,8 @@ from perun.collect._common.runs import (
 from perun.core.errors import CollectorUnavailable, PerunError
 from perun.core.process.execution import Execution, RunSample
 from perun.island import opening
-from perun.island.engine import words_of
 from perun.island.options import IslandOptions
-from perun.island.program_runner import PythonProgram, limits_of
+from perun.island.program_runner import PythonProgram, limits_of, words_of
 from perun.island.statistics import label_of
 from perun.native.columns import Ints
 from perun.plugin.api import CollectContext, Run

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from perun.core.errors import PluginError, Terminated, UsageError
 from perun.core.regular import read_regular
-from perun.fuzz.methods import binary, splicing, textfile, xml
-from perun.fuzz.methods import dictionary as words
+from perun.fuzz.methods import binary, textfile
 from perun.fuzz.methods import json as json_rules
 from perun.plugin.api import FuzzRule
 from perun.plugin.loading import failure
@@ -371,17 +370,17 @@ TEXT = _of_lines("text", textfile.RULES)
 """T.1 to T.15."""
 BINARY = _of_bytes("binary", binary.RULES)
 """B.1 to B.6."""
-XML = _of_lines("domain", xml.RULES)
+XML = _of_lines("domain", textfile.XML)
 """D.1 to D.4."""
 JSON = _of_bytes("domain", json_rules.RULES)
 """J.1 to J.6."""
-SPLICING = tuple(_rule(label, one, "splice", one) for label, one in splicing.RULES)
+SPLICING = tuple(_rule(label, one, "splice", one) for label, one in binary.SPLICING)
 """S.1 to S.4, for all files."""
 
 
 def _of_words(path: Path) -> list[MutationRule]:
-    found = words.read_words(path)
-    return [_rule(label, one, "dictionary", partial(_apply_words, one, found)) for label, one in words.RULES]
+    found = binary.read_words(path)
+    return [_rule(label, one, "dictionary", partial(_apply_words, one, found)) for label, one in binary.WORDS]
 
 
 def _of_user(path: Path, seed: bytes) -> list[MutationRule]:

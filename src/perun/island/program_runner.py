@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.core.atomic import write_all
-from perun.core.errors import JobFailed, UsageError
+from perun.core.errors import JobFailed, PerunError, UsageError
 from perun.island import result as results
 from perun.island.limits import Limits, WrongLimit
 from perun.island.options import IslandOptions
 from perun.island.result import RunResult
-from perun.island.supervisor import ControlGroup, Start, control_group, supervise
+from perun.island.supervisor import ControlGroup, Start, control_group, end_as, supervise
+from perun.plugin.params import from_mapping, to_mapping
 
 AGENT: Final = Path(__file__).with_name("agent.py")
 _FROM_KERNEL: Final = 128
@@ -171,3 +173,40 @@ def this_python() -> tuple[str, list[str]]:
     words = sys.orig_argv
     place = words.index("-m") if "-m" in words else 1
     return sys.executable, words[1:place]
+
+
+# The front as an engine: a command that another part of Perun starts.
+
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[2:]; from perun.island import program_runner; "
+    "program_runner.run_engine(sys.argv[1])"
+)
+
+
+def words_of(program: PythonProgram, options: IslandOptions, folder: Path) -> list[str]:
+    """The command that runs the program: what it prints and how it ends is what the program does.
+
+    It runs in Perun's Python, whatever the environment says to Pythons, and loads next to nothing.
+
+    :param folder: an empty one for the recordings.
+    """
+    own = {
+        name: value
+        for name, value in to_mapping(options).items()
+        if name in IslandOptions.__dataclass_fields__
+    }
+    told = json.dumps([*program, own, str(folder.absolute())])
+    path = [os.path.abspath(one) for one in sys.path]
+    return [sys.executable, "-I", "-S", "-c", _START, told, *path]
+
+
+def run_engine(told: str) -> None:
+    """Run the program that :func:`words_of` tells of, and end as it does."""
+    python, options, words, own, folder = json.loads(told)
+    try:
+        result = run(
+            PythonProgram(python, options, words), from_mapping(IslandOptions, own, "island"), Path(folder)
+        )
+    except PerunError as problem:
+        sys.exit(f"{problem.message}\n{problem.hint}".rstrip())
+    end_as(result.status)

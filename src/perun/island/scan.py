@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from perun.core.errors import PerunError
 from perun.core.regular import open_regular
 from perun.island import layout
-from perun.island.recorded import Call, Object, Thread
-from perun.island.slots import SLOT, TEXTS, is_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Table = NDArray[np.void]
 
 _LARGEST: Final = 1 << 42
 _UNKNOWN: Final = (1 << 64) - 1
@@ -168,7 +168,7 @@ class Scan:
                         yield slot
 
     def array(self, file: BinaryIO, chunk: RecordingChunk) -> NDArray[np.void]:
-        """All slots of a chunk that were taken, those of texts too (dtype: `slots.SLOT`)."""
+        """All slots of a chunk that were taken, those of texts too (dtype: `SLOT`)."""
         import numpy as np
 
         data = np.frombuffer(self._body(file, chunk), SLOT)
@@ -305,3 +305,99 @@ def folded(slots: Iterator[Slot], thread: int, positions: dict[int, int], island
         )
     for call in waiting:
         yield Call(*call)
+
+
+# Slots as numpy arrays.
+
+SLOT: Final = [
+    *(("start", "u8"), ("end", "u8"), ("amount", "i8"), ("api", "u2"), ("flags", "u2"), ("object", "u4"))
+]
+"""As `layout.SLOT`, for numpy."""
+TEXTS: Final = (layout.NOTE_OBJECT, layout.NOTE_THREAD, layout.NOTE_ISLAND)
+"""Notes behind which slots of text follow."""
+
+
+def is_text(slots: Table) -> NDArray[np.bool_]:
+    """Which slots hold text that belongs to the note before it."""
+    import numpy as np
+
+    text = np.zeros(len(slots), np.bool_)
+    end = 0
+    for place in np.flatnonzero(np.isin(slots["api"], TEXTS)).tolist():
+        if place >= end:
+            end = place + 1 - (-max(int(slots["amount"][place]), 0) // layout.SLOT.size)
+            text[place + 1 : end] = True
+    return text
+
+
+# What a recording is made of. Times are nanoseconds of CLOCK_MONOTONIC; what is not known is -1.
+
+
+class Thread(NamedTuple):
+    """A thread of the process; its number is the position in `Recording.threads`.
+
+    :ivar native: its number in the system.
+    :ivar parent: number of the thread that started it.
+    :ivar destroyed: when it ended; -1 where it lived as long as the process.
+    :ivar sampled: when the next two were read: at its end, or at most 0.1 s before its last recorded call.
+    :ivar cpu: ns that it ran.
+    :ivar run_queue: ns that it was ready to run and had no CPU.
+    :ivar island: number of the island that it started in.
+    """
+
+    number: int
+    name: str
+    native: int
+    parent: int
+    created: int
+    destroyed: int
+    sampled: int
+    cpu: int
+    run_queue: int
+    island: int
+
+
+class Object(NamedTuple):
+    """A file or socket; its number is the position in `Recording.objects`.
+
+    :ivar kind: file, pipe, terminal, device; tcp, udp, unix, net.
+    :ivar name: absolute path, `<stdout>`; HOST:PORT of the peer, or of the own end where the peer connected.
+    :ivar serial: 1 for the first object of this kind and name in the process, then 2, ...
+    :ivar closed: -1 where it was open at the end.
+    :ivar facts: what else is known: mode, encoding, local and remote address.
+    """
+
+    number: int
+    kind: str
+    name: str
+    serial: int
+    opened: int
+    closed: int
+    facts: dict[str, str]
+
+
+class Call(NamedTuple):
+    """A call that a thread made.
+
+    :ivar api: position in `layout.APIS`.
+    :ivar end: -1 where it had not returned when the process ended.
+    :ivar object: position in `Recording.objects`.
+    :ivar amount: as the program counts: characters of text files, bytes, ns of sleeps, 1 for counts.
+    :ivar physical: bytes that the process exchanged with the system in it; buffers make it less or more than
+        the amount.
+    :ivar expected: the earliest end that the limits allow.
+    :ivar arrived: when the data for which a TCP `recv` waited arrived.
+    :ivar flags: of `layout`: RAISED, CONCURRENT.
+    """
+
+    thread: int
+    island: int
+    api: int
+    start: int
+    end: int
+    object: int
+    amount: int
+    physical: int
+    expected: int
+    arrived: int
+    flags: int

@@ -318,7 +318,6 @@ class GitHub:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._repository = environ.get("GITHUB_REPOSITORY", "")
-        self._event_name = environ.get("GITHUB_EVENT_NAME", "")
 
     @cached_property
     def _event(self) -> Mapping[str, Any]:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.cli.graph import ASCII, UNICODE, CommitGraph, GraphStyle
+from perun.cli.graph import CommitGraph
 from shared import examples
 
 History = list[tuple[str, list[str]]]
 Edges = list[tuple[str, str]]
 
 
-def drawn(history: History, style: GraphStyle = ASCII, text_lines: int = 0) -> list[tuple[str, str]]:
+def drawn(history: History, text_lines: int = 0) -> list[tuple[str, str]]:
     """Rows as (characters, checksum); the checksum is empty on rows without a version."""
-    graph = CommitGraph(style)
+    graph = CommitGraph()
     rows: list[tuple[str, str]] = []
     for checksum, parents in history:
         prefix, text, links = graph.commit(checksum, parents)
@@ -30,8 +30,8 @@ def drawn(history: History, style: GraphStyle = ASCII, text_lines: int = 0) -> l
     return rows
 
 
-def picture(history: History, style: GraphStyle = ASCII, text_lines: int = 0) -> list[str]:
-    return [(row + checksum).rstrip() for row, checksum in drawn(history, style, text_lines)]
+def picture(history: History, text_lines: int = 0) -> list[str]:
+    return [(row + checksum).rstrip() for row, checksum in drawn(history, text_lines)]
 
 
 def edges_of(history: History) -> set[tuple[str, str]]:
@@ -82,42 +82,6 @@ class Tracer:
         self.above, self.hanging = dict(below), hanging
 
 
-UP, RIGHT, DOWN, LEFT = (0, -1), (1, 0), (0, 1), (-1, 0)
-PORTS = {
-    "│": {UP: [DOWN]}, "─": {LEFT: [RIGHT], RIGHT: [LEFT]}, "├": {UP: [DOWN, RIGHT], RIGHT: [DOWN]},
-    "┼": {UP: [DOWN], LEFT: [RIGHT], RIGHT: [LEFT]}, "╮": {LEFT: [DOWN]}, "╯": {UP: [LEFT]}
-}  # fmt: skip
-"""Where a line that enters a character from one side goes on; never upwards."""
-
-
-class CornerTracer(Tracer):
-    """The same for the style with corners, in which every row is complete in itself."""
-
-    def row(self, row: str, checksum: str) -> None:
-        below: dict[int, set[str]] = defaultdict(set)
-        if "●" in row:
-            assert set(row) <= set("●│ ")
-            super().row(row.replace("●", "*").replace("│", "|"), checksum)
-            return
-        for column, line in self.above.items():
-            for shift, diagonal in ((-1, UNICODE.left), (1, UNICODE.right)):
-                position = 2 * column + shift
-                if 0 <= position < len(row) and row[position] == diagonal:
-                    below[column + shift] |= line
-            self._flow(row, 2 * column, UP, line, below)
-        self.above = dict(below)
-
-    def _flow(
-        self, row: str, position: int, side: tuple[int, int], line: set[str], below: dict[int, set[str]]
-    ) -> None:
-        character = row[position] if 0 <= position < len(row) else " "
-        for way in PORTS.get(character, {}).get(side, []):
-            if way == DOWN:
-                below[position // 2] |= line
-            else:
-                self._flow(row, position + way[0], (-way[0], 0), line, below)
-
-
 def traced(rows: Iterable[tuple[str, str]], tracer: Tracer) -> tuple[Edges, set[str]]:
     """The drawn edges, and the versions whose lines are still open at the end."""
     for row, checksum in rows:
@@ -126,12 +90,11 @@ def traced(rows: Iterable[tuple[str, str]], tracer: Tracer) -> tuple[Edges, set[
 
 
 def assert_all_edges_drawn(history: History) -> None:
-    for style, tracer in ((ASCII, Tracer), (UNICODE, CornerTracer)):
-        for text_lines in (0, 1):
-            rows = drawn(history, style, text_lines)
-            edges, _ = traced(rows, tracer())
-            assert set(edges) == edges_of(history), "\n".join(row + name for row, name in rows)
-            assert len(edges) == len(set(edges)), "an edge is drawn twice"
+    for text_lines in (0, 1):
+        rows = drawn(history, text_lines)
+        edges, _ = traced(rows, Tracer())
+        assert set(edges) == edges_of(history), "\n".join(row + name for row, name in rows)
+        assert len(edges) == len(set(edges)), "an edge is drawn twice"
 
 
 @st.composite
@@ -172,7 +135,6 @@ def test_straight_history() -> None:
 def test_branch_and_merge() -> None:
     history: History = [("m", ["l", "r"]), ("l", ["b"]), ("r", ["b"]), ("b", [])]
     assert picture(history) == ["* m", "|\\", "* | l", "| * r", "|/", "* b"]
-    assert picture(history, UNICODE) == ["● m", "├─╮", "● │ l", "│ ● r", "├─╯", "● b"]
 
 
 def test_criss_cross_touches_the_neighbour() -> None:
@@ -191,7 +153,6 @@ def test_far_join_goes_below_the_columns_between() -> None:
     assert picture(history) == [
         "* t", "|\\", "|\\ \\", "* | | a", "| | * c", "|_|/", "|/|", "| * b", "|/", "* o",
     ]  # fmt: skip
-    assert picture(history, UNICODE)[4:6] == ["│ │ ● c", "├─┼─╯"]
 
 
 def test_columns_move_up_after_a_version_without_parents() -> None:
@@ -233,10 +194,9 @@ def test_a_merge_that_degraded_colours_the_lines_to_all_parents() -> None:
 
 def test_colours_change_no_character() -> None:
     history: History = [("t", ["a", "b", "c"]), ("a", ["o"]), ("c", ["o"]), ("b", ["o"]), ("o", [])]
-    for style in (ASCII, UNICODE):
-        plain, coloured = CommitGraph(style), CommitGraph(style, lambda text, colour: text)
-        for checksum, parents in history:
-            assert plain.commit(checksum, parents) == coloured.commit(checksum, parents, "degradation")
+    plain, coloured = CommitGraph(), CommitGraph(lambda text, colour: text)
+    for checksum, parents in history:
+        assert plain.commit(checksum, parents) == coloured.commit(checksum, parents, "degradation")
 
 
 class Repository:

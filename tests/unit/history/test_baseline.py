@@ -59,18 +59,9 @@ class Project:
         self.repo: Repository = open_repository(git.path, os.environ)
         self._number = 0
 
-    def register(
-        self,
-        version: str,
-        amounts: Iterable[float],
-        *,
-        args: str = "",
-        machine: dict[str, Any] | None = HERE,
-        incomplete: str = "",
-        unit: str = "s",
-        used: float = 0.0,
-    ) -> str:
-        profile = profile_of(amounts, args=args, machine=machine, incomplete=incomplete, unit=unit, used=used)
+    def register(self, version: str, amounts: Iterable[float], **more: Any) -> str:
+        """Register what `profile_of` makes of these in a version."""
+        profile = profile_of(amounts, **more)
         self._number += 1
         linked = link(self.repo.store, version, [(profile, f"{self._number}.perf", self._number)])
         return linked.added[0].checksum

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.island.hooks.imports import PatchingFinder
+from perun.island.hooks import PatchingFinder
 
 NAME = "perun_test_of_patching"
 

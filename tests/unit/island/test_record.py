@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.island import layout
-from perun.island.columns import DTYPE
-from perun.island.record import DamagedCallRecording, Recording, read
+from perun.island.record import DTYPE, DamagedCallRecording, Recording, read
 
 OPEN, WRITE, SLEEP = (layout.NUMBERS[name] for name in ("file.open", "file.write", "time.sleep"))
 ABOUT = (layout.MAGIC, layout.VERSION, 7, 1, 0, 1000, 500, 9000, 0, 10, 20, 30, 40)

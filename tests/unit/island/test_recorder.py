@@ -14,7 +14,7 @@ import running
 from running import PACKAGE, alone, names, recorded, recordings
 
 from perun.island import layout, record
-from perun.island.recorder import native as library
+from perun.island import recorder as library
 
 PROGRAMS = Path(__file__).parent / "programs"
 PROJECT = Path(__file__).parents[3]

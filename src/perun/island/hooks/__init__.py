@@ -6,14 +6,18 @@ are patched when it imports them.
 
 from __future__ import annotations
 
+import sys
+
 from ..recorder.base import Recorder
 from . import files, sockets, waiting
-from .imports import PatchingFinder
 
 TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from importlib.machinery import ModuleSpec
     from typing import Any
+
+    Patch = Callable[[Recorder, Any], None]
 
 __all__ = ["install"]
 
@@ -49,3 +53,70 @@ def install(
         recorder.unpatch()
 
     return uninstall
+
+
+class PatchingFinder:
+    """A finder before all others, which finds nothing itself: it has the loader of a module patch it.
+
+    :param patches: of each module what is done when it has been executed; at once where it is loaded.
+    """
+
+    def __init__(self, recorder: Recorder, patches: Mapping[str, Patch]) -> None:
+        self._recorder = recorder
+        self._patches: dict[str, Patch] = {}
+        for name, patch in patches.items():
+            if name in sys.modules:
+                patch(recorder, sys.modules[name])
+            else:
+                self._patches[name] = patch
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Patch nothing any more."""
+        self._patches.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """What the other finders say, with a loader that patches the module (protocol of finders)."""
+        if name not in self._patches:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader, lambda module: self._done(name, module))  # type: ignore[assignment]
+                return spec
+        return None
+
+    def _done(self, name: str, module: Any) -> None:
+        patch = self._patches.pop(name, None)
+        if patch is not None:
+            patch(self._recorder, module)
+
+
+class _Loader:
+    """Stands in for the loader of a module until that is executed, and then patches the module."""
+
+    def __init__(self, loader: Any, patch: Callable[[Any], None]) -> None:
+        self._loader = loader
+        self._patch = patch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: Any) -> Any:
+        """What the loader makes, by the protocol of loaders."""
+        spec.loader = self._loader
+        try:
+            return self._loader.create_module(spec) if hasattr(self._loader, "create_module") else None
+        finally:
+            spec.loader = self
+
+    def exec_module(self, module: Any) -> None:
+        """Execute the module, whose loader is its own again, and patch it."""
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._patch(module)

@@ -31,15 +31,15 @@ def adapt(family: str, name: str, loaded: object) -> Any:
 
         return LegacyPostprocessor(name, _module(loaded))
     if family == "view":
-        from perun.plugin.legacy.views import LegacyView
+        from perun.plugin.legacy.functions import LegacyView
 
         return LegacyView(name, loaded)
     if family == "check":
-        from perun.plugin.legacy.views import LegacyCheck
+        from perun.plugin.legacy.functions import LegacyCheck
 
         return LegacyCheck(name, loaded)
     if family == "vcs":
-        from perun.plugin.legacy.systems import legacy_vcs
+        from perun.plugin.legacy.functions import legacy_vcs
 
         return loaded if callable(loaded) else legacy_vcs(name, _module(loaded))
     raise PluginError(f"{loaded!r} has no PLUGIN: the class of the {FAMILIES[family]}")

@@ -72,7 +72,6 @@ class UftraceDecoder:
     def __init__(self, probes: Sequence[Probe], sessions: Sequence[ProgramSession], epoch: int) -> None:
         self.lost = 0
         self.deepest: set[int] = set()
-        self._sessions = sessions
         self._epoch = epoch
         self._probes = probes
         self._tables = [_table(probes, session) for session in sessions]
