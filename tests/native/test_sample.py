@@ -5,11 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from perun.collect.sample.records import read
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
+from perun.profile.incomplete import text_of
 
 SHARES = {"tenth": 0.1, "fifth": 0.2, "third": 0.3, "most": 0.4}
 Z = 2.576
@@ -296,3 +300,104 @@ def test_a_machine_that_forbids_it_is_named(program, sample, monkeypatch, tmp_pa
         with pytest.raises(CollectorUnavailable, match=message):
             sample("true")
         assert any(one.missing for one in SampleCollector().readiness(os.environ))
+
+
+def below(process: int) -> list[tuple[int, str]]:
+    """All processes that a process started, directly or not, with their names; the outermost first."""
+    found: list[tuple[int, str]] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{process}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                name = Path(f"/proc/{child}/comm").read_text().strip()
+                found += [(child, name), *below(child)]
+    return found
+
+
+def used(process: int) -> int:
+    """The ticks of CPU time that a process has used; 0 of one that is gone."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    return 0
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def working(process: int, *, sampler: bool = False) -> int:
+    """The sampled program below a process, or its sampler, as soon as the program has worked for a while."""
+    while True:
+        started = below(process)
+        at = next((place for place, (_, name) in enumerate(started) if name == "perun_sample"), len(started))
+        if len(started) > at + 1 and used(started[at + 1][0]) >= 60:
+            return started[at if sampler else at + 1][0]
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def signalled() -> Callable[..., Thread]:
+    """Send signals to a process below the test, half a second apart, as soon as the program works."""
+
+    def start(*signals: int, sampler: bool = False) -> Thread:
+        def send() -> None:
+            process = working(os.getpid(), sampler=sampler)
+            for number in signals:
+                os.kill(process, number)
+                time.sleep(0.5)
+
+        thread = Thread(target=send, daemon=True)
+        thread.start()
+        return thread
+
+    return start
+
+
+def test_a_killed_program_leaves_its_samples(program, sample, signalled) -> None:
+    sender = signalled(signal.SIGKILL)
+    found = sample(f"{program('sampled.c')} plain 15", ignore_failure=True)
+    sender.join()
+    assert found.facts["samples"] > 100
+    assert any("killed" in note for note in found.facts["notes"]), found.facts["notes"]
+
+
+@pytest.mark.slow
+def test_a_stopped_program_loses_nothing(program, sample, signalled) -> None:
+    """A program that is stopped uses no CPU time, and has no samples meanwhile."""
+    sender = signalled(signal.SIGSTOP, signal.SIGCONT)
+    found = truthful(sample, f"{program('sampled.c')} plain 1")
+    sender.join()
+    assert found.facts["lost"] == 0
+    assert found.facts["samples"] == pytest.approx(FREQUENCY, rel=0.1)
+
+
+def test_a_sampler_that_is_killed_makes_an_incomplete_profile(program, sample, signalled) -> None:
+    sender = signalled(signal.SIGKILL, sampler=True)
+    found = sample(f"{program('sampled.c')} plain 15")
+    sender.join()
+    assert found.facts["samples"] > 100
+    assert "the sampler was killed" in str(text_of(found.profile))
+
+
+@pytest.mark.slow
+def test_perun_that_is_killed_leaves_a_recording_and_no_process(program, git_repository) -> None:
+    project = git_repository(commits=1)
+    words = [sys.executable, "-m", "perun"]
+    subprocess.run([*words, "init"], cwd=project.path, check=True, capture_output=True)
+    command = [*words, "collect", "-c", program("sampled.c"), "-w", "plain 15", "sample"]
+    perun = subprocess.Popen(
+        command, cwd=project.path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL
+    )  # fmt: skip
+    working(perun.pid)
+    started = [number for number, _ in below(perun.pid)]
+    perun.kill()
+    perun.wait()
+    while any(map(runs, started)):
+        time.sleep(0.05)
+    (file,) = project.path.glob(".perun/tmp/*/samples")
+    found = read(file)
+    assert found.samples > 100 and not found.lost
