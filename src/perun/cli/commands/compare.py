@@ -63,7 +63,10 @@ class CompareMeasuringOptions(CommandOptions):
     check_output: bool = param(
         False, help="Refuse to compare what does not write the same to its standard output on both sides."
     )
-    always: bool = param(False, help="Measure also where both sides are the same program and input.")
+    always: bool = param(
+        False,
+        help="Measure also where both sides are the same program and input, or execute no code that changed.",
+    )
     seed: int | None = param(
         None,
         metavar="N",

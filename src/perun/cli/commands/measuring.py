@@ -118,8 +118,8 @@ class MatrixOptions:
     )
     no_share: bool = param(
         False,
-        help="Measure each version, also where its program and input are those of the version before, whose "
-        "measurement it shares by default.",
+        help="Measure each version, also where its program and input are those of the version before, or it "
+        "executes no code that changed, so that it shares the measurement of that by default.",
     )
     find_changes: bool = param(
         False,
