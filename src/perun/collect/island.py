@@ -192,6 +192,10 @@ def times_of(command: str, order: int, opened: OpenRecording) -> list[dict[str, 
     ]
 
 
+_SECONDS: Final = {_TIME: "s", "wait": "s", "unknown": "s"}
+"""Units of types that a run may have or not, by chance; profiles of one program have the same ones."""
+
+
 def units_of(found: Mapping[tuple[str, str], str]) -> dict[str, str]:
     """The units of the header: of each type the most frequent one, and those of subtypes that differ.
 
@@ -200,10 +204,10 @@ def units_of(found: Mapping[tuple[str, str], str]) -> dict[str, str]:
     known: dict[str, dict[str, str]] = defaultdict(dict)
     for (kind, subtype), unit in found.items():
         known[kind][subtype] = unit
-    units = {_TIME: "s"}
+    units = dict(_SECONDS)
     for kind, subtypes in sorted(known.items()):
         each = sorted(subtypes.values(), reverse=True)  # where two are as frequent, a real unit
-        units[kind] = common = max(dict.fromkeys(each), key=each.count)
+        units[kind] = common = _SECONDS.get(kind) or max(dict.fromkeys(each), key=each.count)
         units |= {f"{kind} ({name})": unit for name, unit in sorted(subtypes.items()) if unit != common}
     return units
 

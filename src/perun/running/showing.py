@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
@@ -95,12 +95,19 @@ def _version_of(
 
 
 class VersionSources:
-    """The sources of the version of a profile, read where a view asks for the first one."""
+    """The sources of the version of a profile, read where a view asks for the first one.
+
+    :param repository: opens it then; there may be none.
+    """
 
     def __init__(
-        self, repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
+        self,
+        repository: Callable[[], Repository],
+        spec: str,
+        minor: str | None,
+        confirm: lookup.Confirm | None,
     ) -> None:
-        self._repo = repo
+        self._repository = repository
         self._profile = spec, minor, confirm
 
     def __call__(self, path: str) -> str | None:
@@ -109,23 +116,24 @@ class VersionSources:
         Programs that were measured in a folder of the repository, or in a copy of it, name files relative to
         that, or by their whole path there: so it is the only file whose path ends like this one.
         """
-        version, files = self._version
+        repo, version, files = self._version
         if not version:
             return None
         name = os.path.normpath(path)
         if os.path.isabs(name):
-            if os.path.commonpath([name, self._repo.root]) != str(self._repo.root):
+            if os.path.commonpath([name, repo.root]) != str(repo.root):
                 return None
             fitting = sorted((one for one in files if f"/{name}".endswith(f"/{one}")), key=len)[-1:]
         else:
             fitting = [name] if name in files else [one for one in files if one.endswith(f"/{name}")]
-        text = self._repo.vcs.source(version.checksum, fitting[0]) if len(fitting) == 1 else None
+        text = repo.vcs.source(version.checksum, fitting[0]) if len(fitting) == 1 else None
         return None if text is None else text.decode("utf-8", "replace")
 
     @cached_property
-    def _version(self) -> tuple[MinorVersion | None, frozenset[str]]:
-        version = _version_of(self._repo, *self._profile)
-        return version, frozenset(self._repo.vcs.files(version.checksum) if version else ())
+    def _version(self) -> tuple[Repository, MinorVersion | None, frozenset[str]]:
+        repo = self._repository()
+        version = _version_of(repo, *self._profile)
+        return repo, version, frozenset(repo.vcs.files(version.checksum) if version else ())
 
 
 def show(

@@ -53,7 +53,7 @@ def show(ctx: click.Context, profile: str, minor: str | None) -> None:
     session.profile_loader = lambda: load(profile)
     session.other_profile_loader = load
     session.statistics_loader = lambda: statistics_of(session.repository, profile, minor, session.confirm)
-    session.source_loader = VersionSources(session.repository, profile, minor, session.confirm)
+    session.source_loader = VersionSources(lambda: session.repository, profile, minor, session.confirm)
     if ctx.invoked_subcommand is None:
         assert isinstance(ctx.command, PluginGroup)
         if ctx.command.plugin_as_argument(ctx):
