@@ -24,6 +24,8 @@ from perun.running.run.schedule import Share, VersionSlot, configuration_of, nea
 
 LONGEST: Final = 60.0
 """Seconds of a run that is looked at; what takes longer is measured."""
+_LONGEST_COUNTED: Final = 10.0
+"""The same of a run under callgrind, which is often for nothing: most changes are executed."""
 
 
 class VersionSource(Protocol):
@@ -121,7 +123,7 @@ def looked(
         with scratch_folder(repo) as scratch:
             if names:
                 return opens_any(here, names, scratch, LONGEST) is not False
-            return executes_any(here, code, scratch, LONGEST) is not False
+            return executes_any(here, code, scratch, _LONGEST_COUNTED) is not False
 
     pairs = []
     for key, job in jobs.items():
