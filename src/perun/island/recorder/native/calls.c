@@ -92,8 +92,12 @@ static PyObject *ask(PyObject *function, PyObject *arguments, bool may_refuse) {
     Py_DECREF(arguments);
     if (thread && thread == this_thread())
         thread->ignoring -= thread->ignoring > 0;
-    if (!answer && !may_refuse)
+    if (!answer && !may_refuse) {
+        bool interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
         PyErr_Clear();
+        if (interrupted)
+            PyErr_SetInterrupt(); /* it is the program's, which is asked again when this is done */
+    }
     return answer;
 }
 
@@ -186,7 +190,9 @@ PyObject *invoke(struct call *call, PyObject *self, PyObject *const *arguments, 
     int64_t asked = call->amount == NANOSECONDS_OF_FIRST && count ? nanoseconds(arguments[0]) : 0;
     if (asked && frame->slot)
         frame->slot->amount = asked;
-    PyObject *result = run(call, self, arguments, count, names, method);
+    /* A signal that came while this was noted would else be seen only after a long wait. */
+    bool is_wait = asked || call->rules & ONLY_LONG;
+    PyObject *result = is_wait && PyErr_CheckSignals() < 0 ? NULL : run(call, self, arguments, count, names, method);
     uint64_t end = now();
     uint16_t flags = result || !PyErr_Occurred() ? 0 : RAISED;
     thread = this_thread();
