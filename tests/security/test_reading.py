@@ -29,7 +29,6 @@ ALLOWED = {
     "perun.running.bench.plan": "a program of the user, to see whether it is compiled",
     "perun.running.run.identical": "programs and files of working copies, which the user lets run",
     "perun.running.compare.plan": "files of the user, links as links",
-    "perun.running.explain.collecting": "the program of a working copy, which the user lets run",
     "perun.running.explain.explaining": "a page that it has written itself into a folder of its own",
     "perun.repository.create": "texts of Perun itself",
     "perun.repository.hooks": "hooks of git, copied",
@@ -66,7 +65,7 @@ ALLOWED = {
     "perun.plugin.interchange": "what the user names to be imported",
     "perun.cli.commands.importing": "a pipe that the user names to be imported",
     "perun.running.guard.lock": "the headers of a program that is then run",
-    "perun.running.guard.checking": "the first line of a program that is then run",
+    "perun.core.process.command": "the first line of a program that is then run",
     "perun.core.process.layout": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""

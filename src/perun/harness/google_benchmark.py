@@ -110,16 +110,14 @@ class GoogleBenchmarkHarness:
         for number, (benchmark, wanted) in enumerate(iterations.items()):
             ctx.report(f"measuring {benchmark}", number, len(iterations))
             whole = _whole(benchmark)
-            fixed = 0 if _OWN_LENGTH in whole else wanted
-            if program.data.get("fixed"):
+            is_fixed = bool(program.data.get("fixed"))
+            fixed = 0 if _OWN_LENGTH in whole or not (is_fixed or wanted <= common.MOST_SAMPLES) else wanted
+            samples, length = 1, f"{max(ctx.seconds, 1e-9):.9f}"
+            if fixed and is_fixed:
                 samples, each = common.shared(fixed, ctx.seconds)
                 length = f"{each}x"
-            elif 0 < fixed <= common.MOST_SAMPLES:
+            elif fixed:
                 samples, length = fixed, "0"  # the least, which is one operation
-            else:
-                fixed, samples = 0, 1
-            if not fixed:
-                length = f"{max(ctx.seconds, 1e-9):.9f}"
             made = ctx.scratch / f"{number}.json"
             argv = (
                 *program.argv, f"--benchmark_filter={common.exactly(whole)}",

@@ -63,11 +63,9 @@ def growth(sizes: Sequence[float], counts: Sequence[float], limit: GrowthLimit, 
     told = f"{readable(counts[0])} to {readable(counts[-1])} from {sizes[0]:g} to {sizes[-1]:g}"
     if max(counts) - counts[0] <= _LEVEL * counts[0]:
         return Keeping(True, f"level, {told}")
-    points = forms.centres(sizes, counts)
-    profile = forms.profile(points, forms.FINE)
+    profile, curve = _fitted(sizes, counts)
     low, high = forms.bounds(profile, 1 - confidence)
     most = limit.at(sizes[-1])
-    curve = _curve(points, profile)
     if curve is not None:
         leading = comparison.leading(curve, sizes[-1])
         return Keeping(bool(leading <= most + SLACK), f"{curve.name}, {told}")
@@ -80,20 +78,23 @@ def growth(sizes: Sequence[float], counts: Sequence[float], limit: GrowthLimit, 
     return Keeping(True if high <= most else None, exponent)
 
 
-def _curve(points: forms.Centres, power: forms.ResidualProfile) -> comparison.Curve | None:
-    """The sum of forms that tells how all counts grow, not only how large they are; None without, and where a
-    power of as many coefficients tells them better."""
-    curve = comparison.counted_curve(points)
+def _fitted(
+    sizes: Sequence[float], counts: Sequence[float]
+) -> tuple[forms.ResidualProfile, comparison.Curve | None]:
+    """The powers that tell how counts grow; and the sum of forms that tells it, not only how large they are:
+    None without, and where a power of as many coefficients tells it better."""
+    points = forms.centres(sizes, counts)
+    power, curve = forms.profile(points, forms.FINE), comparison.counted_curve(points)
     if curve is None:
-        return None
+        return power, None
     rise = float(points.y[-1] - points.y[0])
     grown = curve.line.c1 * curve.columns(points.x)
     off = curve.line.c0 + grown + curve.linear * points.x - points.y
     leads = float(grown[-1] - grown[0]) >= _LEADS * rise
     if not leads or float(abs(off).max()) > _ERROR * rise:
-        return None
+        return power, None
     worse = curve.linear and float(off * off @ points.weight) > _WORSE * float(power.rss.min())
-    return None if worse else curve
+    return power, None if worse else curve
 
 
 def bounded(
@@ -129,9 +130,7 @@ def exponent(sizes: Sequence[float], counts: Sequence[float]) -> float:
     level, and of a sum of forms that of its largest term."""
     if max(counts) - counts[0] <= _LEVEL * counts[0]:
         return 0.0
-    points = forms.centres(sizes, counts)
-    profile = forms.profile(points, forms.FINE)
-    curve = _curve(points, profile)
+    profile, curve = _fitted(sizes, counts)
     return comparison.leading(curve, sizes[-1]) if curve is not None else profile.best
 
 
@@ -145,9 +144,7 @@ def suggested(sizes: Sequence[float], counts: Sequence[float], confidence: float
     it: a tenth of an exponent above what was measured, at least."""
     if max(counts) - counts[0] <= _LEVEL * counts[0]:
         return "n^0.1"
-    points = forms.centres(sizes, counts)
-    profile = forms.profile(points, forms.FINE)
-    curve = _curve(points, profile)
+    profile, curve = _fitted(sizes, counts)
     if curve is not None:
         high = comparison.leading(curve, sizes[-1])
     else:

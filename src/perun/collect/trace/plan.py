@@ -182,10 +182,9 @@ def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> TracePlan:
     rules = [(rule, *files.functions(rule)) for rule in map(parse_rule, wanted.func)]
     if wanted.strategy != "custom":
         whole = wanted.strategy in ("all", "a_sampled")
-        for number, binary in enumerate(binaries):
-            if not whole and number and binary not in _only_named(binaries, wanted, rules):
-                continue
-            for function in binary.functions if whole or number else _own_functions(binary):
+        for binary in binaries if whole else [binaries[0], *_only_named(binaries, wanted, rules)]:
+            is_own = binary is binaries[0] and not whole
+            for function in _own_functions(binary) if is_own else binary.functions:
                 chosen[binary.path, function.address] = (binary, function, everywhere)
     for rule, binary, functions in rules:
         for function in functions:

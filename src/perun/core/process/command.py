@@ -151,7 +151,22 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else " " for char in line.rstrip()[:_LINE_LIMIT])
 
 
-# Which file a command runs.
+# Which file a command runs, and in which language.
+
+
+def is_python(word: str, program: Path | None) -> bool:
+    """Whether a command runs Python: by its name, or as the first line of the script says.
+
+    :param word: the first one of the command. :param program: its file, None where that is not known.
+    :raises OSError: if it cannot be read.
+    """
+    is_named_so = os.path.basename(word).startswith("python")
+    if is_named_so or program is None:
+        return is_named_so
+    with program.open("rb") as file:
+        first = file.read(200).partition(b"\n")[0]
+    return first.startswith(b"#!") and b"python" in first
+
 
 # It may be set, but not make this program.
 _BUILD_IT: Final = (

@@ -77,24 +77,23 @@ class Program(Popen[bytes]):
         self._foreground, self.outlives = foreground, outlives
         if not foreground and not rest.get("start_new_session"):
             rest["process_group"] = 0
+        protector: SignalGuard | None = None
+        place: int | None = None
         try:
             # A signal that came before the guard knows it would leave behind a program that nobody ends.
             with ending.interruptions_deferred():
                 protector = None if outlives else guard()  # to start the guard itself takes time
                 place = protector.starting() if protector else None
-                try:
-                    super().__init__(
-                        words, cwd=cwd, env=environ, stdin=stdin, stdout=stdout, stderr=stderr,
-                        pass_fds=inherit, **rest,
-                    )  # fmt: skip
-                except BaseException:
-                    if protector is not None:
-                        protector.free(place)
-                    raise
+                super().__init__(
+                    words, cwd=cwd, env=environ, stdin=stdin, stdout=stdout, stderr=stderr,
+                    pass_fds=inherit, **rest,
+                )  # fmt: skip
                 if protector is not None:
                     protector.add(self.pid, place)
                     self._guard = protector
         except BaseException as problem:
+            if protector is not None and self._guard is None:
+                protector.free(place)
             if hasattr(self, "pid") and not isinstance(problem, OSError):
                 with self:  # nobody reads its streams any more
                     self.end()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.core.errors import DamagedStore, PerunError, ProfileError
-from perun.core.process.command import find_executable
+from perun.core.process.command import find_executable, is_python
 from perun.core.wording import listed
 from perun.measurement.comparable import differences
 from perun.native.callgraph.files import from_values
@@ -335,15 +335,7 @@ class ExplainMeasurement:
         folder = self._folders["head"][0]
         run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
         words = self._benchmark.sides["head"].more.argv if self._benchmark else run.command().argv
-        name = os.path.basename(words[0])
-        if name.startswith("python"):
-            return True
-        path = self.program(case, self._plan.head)
-        if path is None:
-            return False
-        with path.open("rb") as file:
-            first = file.read(200).partition(b"\n")[0]
-        return first.startswith(b"#!") and b"python" in first
+        return is_python(words[0], self.program(case, self._plan.head))
 
     def _unit(self, case: CompareCase, collector: str, python: bool) -> PluginConfig:
         """The collector as the job matrix has it, else with its defaults."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import PerunError
-from perun.core.process.command import find_executable, split
+from perun.core.process.command import find_executable, is_python, split
 from perun.measurement.contract import GrowthLimit, Keeping, bounded, growth, like_before
 from perun.measurement.series import measurements
 from perun.plugin.api import MinorVersion, Report
@@ -123,11 +123,9 @@ def _tasks(repo: Repository, run: RunKey) -> list[CollectTask]:
 
 def _runs_python(word: str, folder: Path, environ: Mapping[str, str]) -> bool:
     try:
-        with open(find_executable(word, folder, environ), "rb") as file:
-            first = file.read(200).partition(b"\n")[0]
+        return is_python(word, Path(find_executable(word, folder, environ)))
     except (PerunError, OSError):
         return False  # the run says it
-    return Path(word).name.startswith("python") or (first.startswith(b"#!") and b"python" in first)
 
 
 def counts(profile: Profile, command: str) -> Counts:
