@@ -11,6 +11,7 @@ import pytest
 
 from islands import READ, RECV, SECOND, SLEEP, WRITE, Call, profile, real, timeline, usage
 from perun.profile.factory import Profile
+from perun.profile.island import ApiFunction
 from perun.view.timeline import TimelineView
 
 if TYPE_CHECKING:
@@ -204,6 +205,21 @@ def test_hostile_names(open_page, written, hostile_names) -> None:
         page.mouse.move(*at(page, row * 0.01 + 0.002, row))
     page.select_option("#colour", "object")
     assert page.locator("#objects-rows tr").count() == len(hostile_names)
+
+
+def test_samples_are_told_by_functions(open_page, written) -> None:
+    runs = ApiFunction("runs", "sample", "cpu", "ns")
+    first = (0, runs, "read_input", 0, 400 * MS, 400 * MS)
+    made = profile([], timeline(["main"], [first, (0, runs, "<b>sort</b>", 500 * MS, 300 * MS, 300 * MS)]))
+    made["header"]["type"] = "sample"
+    page = open_page(written(TimelineView(), made))
+    assert "2 samples" in page.locator(".subtitle").inner_text()
+    assert pixel(page, 0.2, 0) != pixel(page, 0.6, 0)
+    page.mouse.move(*at(page, 0.6, 0))
+    assert page.locator("#tip b").inner_text() == "<b>sort</b>"
+    assert page.locator("#objects-rows tr").first.inner_text().split() == [
+        "400", "ms", "1", "400", "ms", "sample", "cpu", "read_input"
+    ]  # fmt: skip
 
 
 def test_dark_and_narrow(open_page: Callable[..., Page], written: Callable[..., Path]) -> None:

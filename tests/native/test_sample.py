@@ -11,18 +11,23 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perun.collect.sample.collector import SAMPLER, SampleCollector, SampleParams, refusal, words_of
-from perun.collect.sample.records import read
+from perun.collect.sample.records import MOMENT, read, within
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import text_of
+from perun.profile.island import timeline_of, usage_of
 
 SHARES = {"tenth": 0.1, "fifth": 0.2, "third": 0.3, "most": 0.4}
 Z = 2.576
@@ -147,6 +152,54 @@ def test_where_threads_wait(program, sample, option) -> None:
                 waits[function] = waits.get(function, 0.0) + resource["amount"]
     assert waits["main"] >= waits["nap"] > 0.9
     assert waits["nap"] == pytest.approx(waits["wait_for_lock"], rel=0.05)
+    told = Counter()
+    for one in usage_of(found.profile):
+        told[one.subtype] += one.seconds
+    total = Counter()
+    for _, resource in found.profile.all_resources():
+        if "trace" in resource:
+            total[resource["subtype"]] += resource["amount"]
+    assert told == pytest.approx(total, rel=1e-3)
+
+
+PHASES = """
+static volatile unsigned long sink;
+#define PHASE(name) __attribute__((noinline)) void name(long n) { while (n--) sink = sink * 3 + 1; }
+PHASE(first) PHASE(second) PHASE(third)
+int main(void) { first(100000000); second(100000000); third(100000000); return 0; }
+"""
+
+
+def test_the_timeline_tells_what_ran_when(compiled_once, sample, tmp_path) -> None:
+    (tmp_path / "phases.c").write_text(PHASES)
+    found = sample(str(compiled_once("cc", "-O1", tmp_path / "phases.c")))
+    timeline = timeline_of(found.profile)
+    assert timeline.calls == found.facts["samples"]
+    (lane,) = timeline.threads
+    entries = [(timeline.objects[one.object], one) for one in timeline.entries()]
+    phases = [name for name, _ in entries if name in ("first", "second", "third")]
+    assert [name for name, _ in groupby(phases)] == ["first", "second", "third"]
+    ends = [one.start + one.duration for _, one in entries]
+    assert all(end <= one.start for end, (_, one) in zip(ends, entries[1:], strict=False))
+    assert lane.created == entries[0][1].start and lane.destroyed == ends[-1] <= timeline.end
+
+
+@given(
+    st.lists(st.tuples(*(st.integers(0, most) for most in (10**10, 10**7, 9, 3, 3, 40, 1))), min_size=1),
+    st.integers(1, 50),
+)
+def test_more_moments_are_told_by_slices(rows, most) -> None:
+    moments = np.array(rows, MOMENT)
+    few = within(moments, most)
+    different = {tuple(one) for one in moments[["tid", "stack", "waits"]].tolist()}
+    assert len(few) <= max(most, len(different))
+    for name in ("weight", "samples"):
+        sums = [Counter(), Counter()]
+        for found, array in zip(sums, (moments, few), strict=True):
+            for *key, amount in array[["tid", "stack", "waits", name]].tolist():
+                found[tuple(key)] += amount
+        assert sums[0] == sums[1]
+    assert few["start"].min() == moments["start"].min()
 
 
 def test_cpp_names_and_inlined_functions(compiled_once, sample, tmp_path) -> None:

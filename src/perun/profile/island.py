@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
 from perun.profile.amounts import units
+from perun.profile.sampled import SAMPLED
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ NO_OBJECT: Final = -1
 SEVERAL: Final = -2
 """In place of the number of an object: the calls of an entry are on several."""
 _LARGEST: Final = 2**62
-_NO_TIMELINE: Final = "collect one with: perun collect -c 'python3 program.py' island"
+_NO_TIMELINE: Final = "collect one with: perun collect -c ./program sample, or -c 'python3 program.py' island"
 
 
 class TimelineThread(NamedTuple):
@@ -97,6 +98,24 @@ class Timeline(NamedTuple):
     def entries(self) -> Iterator[TimelineEntry]:
         """The entries one by one."""
         return map(TimelineEntry._make, zip(*(self.columns[name] for name in COLUMNS), strict=True))
+
+    @property
+    def noun(self) -> str:
+        """What it counts: samples, where threads were sampled, or calls."""
+        return "sample" if self.apis and self.apis[0].type == SAMPLED else "call"
+
+    def usage(self) -> Iterator[ObjectUsage]:
+        """What the entries of each thread, function and object add up to; amounts of time in seconds."""
+        sums: dict[tuple[int, int, int], list[int]] = {}
+        for one in self.entries():
+            found = sums.setdefault((one.thread, one.api, one.object), [0, 0, 0])
+            for place, number in enumerate((one.amount, one.calls, one.busy)):
+                found[place] += number
+        for (thread, number, object), (amount, calls, busy) in sums.items():
+            api, name = self.apis[number], self.objects[object] if object >= 0 else ""
+            scale, unit = (1e9, "s") if api.unit == "ns" else (1, api.unit)
+            lane = self.threads[thread].name
+            yield ObjectUsage(api.type, api.subtype, name, lane, 1, amount / scale, unit, calls, busy / 1e9)
 
     def as_region(self) -> dict[str, Any]:
         """The region of a profile; :func:`timeline_of` reads it."""
@@ -184,7 +203,15 @@ class ObjectUsage(NamedTuple):
 
 
 def usage_of(profile: Profile) -> Iterator[ObjectUsage]:
-    """The resources of the profile that tell what threads used; numbers that are missing are 0."""
+    """The resources of the profile that tell what threads used; numbers that are missing are 0.
+
+    Those of a profile of samples are of call stacks: its timeline tells the functions of each thread.
+
+    :raises ProfileError: as :func:`timeline_of`, for a profile of samples.
+    """
+    if profile["header"].get("type") == SAMPLED:
+        yield from timeline_of(profile).usage()
+        return
     unit_of = units(profile)
     for group in profile.groups():
         constants = group.constants

@@ -24,6 +24,8 @@ SAMPLED: Final = "sample"
 """Type of the profile and its resources."""
 CPU: Final = "cpu"
 """Subtype of what is sampled by the time of the processor."""
+WAITING: Final = "waiting"
+"""Subtype of what threads waited without a processor, in real time."""
 IMPORTED: Final = "imported"
 """Region of a profile that tells where it was imported from: the format, the name of the file, and whether it
 has means only."""

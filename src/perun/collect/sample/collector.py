@@ -14,6 +14,7 @@ from perun.collect._common import runs as common
 from perun.collect._common.runs import completed, early_end, new_profile, require_recorded, shortfalls
 from perun.collect.sample.frames import NATIVE, NamedStacks, SampledFrame, Trace
 from perun.collect.sample.records import NOTHING, SampledAmount, SampleRecording, read
+from perun.collect.sample.timeline import timeline_region
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.process import programs
 from perun.core.process.command import find_executable, outcome
@@ -25,14 +26,13 @@ from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 from perun.profile.incomplete import Incomplete
-from perun.profile.sampled import CPU, OTHER, SAMPLED
+from perun.profile.island import TIMELINE
+from perun.profile.sampled import CPU, OTHER, SAMPLED, WAITING
 
 COLLECTOR_TYPE: Final = SAMPLED
 COLLECTOR_DEFAULT_UNITS: Final = {SAMPLED: "s"}
 SAMPLER: Final = Path(__file__).with_name("perun_sample")
 """Made of `native/`, which the build puts beside this module."""
-WAITING: Final = "waiting"
-"""Subtype of what threads waited, in real time."""
 STACKS: Final = ("auto", "copies", "frame-pointers")
 PYTHON_CHOICES: Final = ("functions", "all", "off")
 COPIED: Final = 16384
@@ -190,6 +190,7 @@ class SampleCollector:
         program = os.path.basename(argv[0]) if argv else run.cmd
         profile = new_profile(run, COLLECTOR_TYPE, COLLECTOR_DEFAULT_UNITS, self.name, to_mapping(params))
         profile["collector_info"]["sampling"] = _facts(recording, sums, notes)
+        profile[TIMELINE] = timeline_region(recording, named, sums.scale)
         profile.update_resources(resources(sums, program), columns=("samples",))
         return completed(profile, sample, [*shortfalls(sample, params.timeout), *_lacks(recording)])
 
@@ -258,7 +259,7 @@ class Sums:
         once for each sample, however often it is in the stack.
     :ivar waits: the same as traces of threads that had no processor, in real time.
     :ivar whole: how many samples have whole stacks. :ivar broken: where the others end.
-    :ivar weighed: the nanoseconds that the samples alone stand for.
+    :ivar weighed: the nanoseconds that the samples alone stand for; :ivar scale: what is used for each.
     """
 
     def __init__(self, recording: SampleRecording, named: NamedStacks, *, kernel: bool = False) -> None:
@@ -270,10 +271,10 @@ class Sums:
         self.whole = 0
         self.broken: Counter[str] = Counter()
         # What samples stand for is known better from all that was used: as shares of that they are true.
-        scale = (cpu_of(recording, kernel=kernel) or self.weighed) / max(self.weighed, 1)
+        self.scale = (cpu_of(recording, kernel=kernel) or self.weighed) / max(self.weighed, 1)
         for (stack, thread), sampled in recording.amounts.items():
             trace, is_whole = named.trace(stack)
-            amount = sampled._replace(nanoseconds=sampled.nanoseconds * scale)
+            amount = sampled._replace(nanoseconds=sampled.nanoseconds * self.scale)
             self.total += amount
             self.whole += amount.samples * is_whole
             if not is_whole:

@@ -1,7 +1,8 @@
 """Reads what `native/` writes: a header, and blocks of definitions and of samples (`native/record.h`).
 
-Samples are added up by stack and thread while they are read, so that memory grows with the number of stacks
-and not of samples. A block that is cut off, as the sampler was killed or the disk is full, ends the file.
+Samples are added up by stack and thread while they are read, and by slices of time that get longer, so that
+memory grows with the number of stacks and not of samples. A block that is cut off, as the sampler was killed
+or the disk is full, ends the file.
 """
 
 from __future__ import annotations
@@ -32,6 +33,15 @@ _OF_REFUSED: Final = struct.Struct("=IIII")
 _OF_STACK: Final = struct.Struct("=IIQ")
 _OF_TASK: Final = struct.Struct("=IIQIIII16s")
 _SAMPLE: Final = np.dtype([("time", "u8"), ("pid", "u4"), ("tid", "u4"), ("stack", "u4"), ("weight", "u4")])
+MOMENT: Final = np.dtype(
+    [("start", "i8"), ("weight", "i8"), ("samples", "i8")]
+    + [(name, "u4") for name in ("pid", "tid", "stack", "waits")]
+)
+"""Samples of a thread in a stack within a slice of time: `start` of the first one in ns of the machine's
+clock, `weight` in ns, `stack` as an index of :attr:`SampleRecording.stacks`; `waits` is 1 without a processor."""
+_MOST_MOMENTS: Final = 1 << 18
+_FIRST_SLICE: Final = 1_000_000
+_LONGEST_SLICE: Final = 1 << 62
 _MAX_BLOCK: Final = 1 << 20
 MODULE_SHIFT: Final = 48
 _LINE_BITS: Final = 22
@@ -92,6 +102,8 @@ class SampleRecording:
     :ivar error: errno of what ended the recording early. :ivar modules: by number.
     :ivar amounts: by stack and name of the thread;
         :ivar waits: the same of threads that had no processor, in real time.
+    :ivar stacks: by number, as they were defined. :ivar moments: when what was sampled, an array of
+        :data:`MOMENT`. :ivar names: of each thread, one after the other, and since when.
     :ivar processes: numbers of those seen. :ivar functions: names and files of functions of Python.
     :ivar refused: paths of interpreters of Python that could not be read, and why (`native/record.h`).
     """
@@ -119,6 +131,9 @@ class SampleRecording:
     )
     amounts: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
     waits: dict[tuple[SampledStack, str], SampledAmount] = field(default_factory=dict)
+    stacks: list[SampledStack] = field(default_factory=lambda: [SampledStack(0, b"")])
+    moments: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOMENT))
+    names: dict[int, tuple[list[int], list[str]]] = field(default_factory=dict)
     processes: set[int] = field(default_factory=set)
     refused: dict[str, int] = field(default_factory=dict)
     functions: list[tuple[str, str]] = field(default_factory=lambda: [("", "")])
@@ -154,8 +169,9 @@ def read(path: Path) -> SampleRecording:
                 reader.define(data)
             elif kind in (_SAMPLES, _WAITS):
                 samples = np.frombuffer(data[: len(data) // _SAMPLE.itemsize * _SAMPLE.itemsize], _SAMPLE)
-                reader.add(samples, reader.recording.amounts if kind == _SAMPLES else reader.recording.waits)
+                reader.add(samples, waits=kind == _WAITS)
     found = reader.recording
+    found.moments = reader.moments()
     found.samples = sum(amount.samples for amount in found.amounts.values())
     return found
 
@@ -172,8 +188,7 @@ def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 class _Reader:
     def __init__(self, recording: SampleRecording) -> None:
         self.recording = recording
-        self._stacks = [SampledStack(0, b"")]
-        self._names: dict[int, tuple[list[int], list[str]]] = {}  # of each thread, and since when
+        self._moments: list[NDArray[np.void]] = []
 
     def define(self, data: bytes) -> None:
         at = 0
@@ -187,7 +202,7 @@ class _Reader:
     def _define(self, kind: int, data: bytes) -> None:
         if kind == _STACK and len(data) >= _OF_STACK.size:
             _, _, flags = _OF_STACK.unpack_from(data)
-            self._stacks.append(SampledStack(flags, data[_OF_STACK.size :]))
+            self.recording.stacks.append(SampledStack(flags, data[_OF_STACK.size :]))
         elif kind == _MODULE and len(data) > _OF_MODULE.size:
             _, _, pid, size, identity = _OF_MODULE.unpack_from(data)
             path = data[_OF_MODULE.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
@@ -207,27 +222,29 @@ class _Reader:
                 self._rename(tid, time, name.partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _rename(self, tid: int, time: int, name: str) -> None:
-        times, names = self._names.setdefault(tid, ([], []))
+        times, names = self.recording.names.setdefault(tid, ([], []))
         at = bisect_right(times, time)
         times.insert(at, time)
         names.insert(at, name)
 
     def _name(self, tid: int, time: int) -> str:
-        times, names = self._names.get(tid, ((), ()))
+        times, names = self.recording.names.get(tid, ((), ()))
         at = bisect_right(times, time)
         return names[max(at - 1, 0)] if names else ""
 
-    def add(self, samples: NDArray[np.void], amounts: dict[tuple[SampledStack, str], SampledAmount]) -> None:
-        """Add samples, which come in the order of time, to amounts by stack and thread."""
+    def add(self, samples: NDArray[np.void], *, waits: bool) -> None:
+        """Add samples, which come in the order of time, to the amounts by stack and thread, and by time."""
+        self._add_moments(samples, waits=waits)
+        amounts = self.recording.waits if waits else self.recording.amounts
         self.recording.processes.update(np.unique(samples["pid"]).tolist())
         tids, of_thread = np.unique(samples["tid"], return_inverse=True)
         names: dict[str, int] = {}
         number = np.zeros(len(samples), np.uint64)
         for place, tid in enumerate(tids.tolist()):
             rows = np.flatnonzero(of_thread == place)
-            times = np.array(self._names.get(tid, ([], []))[0], np.uint64)
+            times = np.array(self.recording.names.get(tid, ([], []))[0], np.uint64)
             since = np.maximum(np.searchsorted(times, samples["time"][rows], "right").astype(np.int64) - 1, 0)
-            known = self._names.get(tid, ([], [""]))[1]
+            known = self.recording.names.get(tid, ([], [""]))[1]
             numbers = np.array([names.setdefault(name, len(names)) for name in known], np.uint64)
             number[rows] = numbers[since]
         keys, inverse = np.unique(
@@ -238,6 +255,42 @@ class _Reader:
         texts = list(names)
         for key, count, weight in zip(keys.tolist(), counts.tolist(), weights.tolist(), strict=True):
             stack = key >> 32
-            if stack < len(self._stacks):
-                where = self._stacks[stack], texts[key & 0xFFFFFFFF]
+            if stack < len(self.recording.stacks):
+                where = self.recording.stacks[stack], texts[key & 0xFFFFFFFF]
                 amounts[where] = amounts.get(where, NOTHING) + SampledAmount(count, weight)
+
+    def _add_moments(self, samples: NDArray[np.void], *, waits: bool) -> None:
+        added = np.zeros(len(samples), MOMENT)
+        for name in ("pid", "tid", "stack", "weight"):
+            added[name] = samples[name]
+        # A sample stands for the time before it.
+        added["start"] = samples["time"].astype(np.int64) - added["weight"]
+        added["samples"], added["waits"] = 1, waits
+        added["stack"][added["stack"] >= len(self.recording.stacks)] = 0
+        self._moments.append(added)
+        if sum(map(len, self._moments)) > _MOST_MOMENTS:
+            self._moments = [within(self.moments(), _MOST_MOMENTS // 2)]
+
+    def moments(self) -> NDArray[np.void]:
+        """What was added so far, by time."""
+        return np.concatenate([np.zeros(0, MOMENT), *self._moments])
+
+
+def within(moments: NDArray[np.void], most: int) -> NDArray[np.void]:
+    """At most so many moments: where there are more, those of a thread and a stack within a slice of time
+    become one.
+
+    The slices get twice as long until that holds, or there is one.
+    """
+    slice = _FIRST_SLICE
+    while len(moments) > most and slice < _LONGEST_SLICE:
+        keys = np.stack((moments["start"] // slice, moments["tid"], moments["waits"], moments["stack"]))
+        order = np.lexsort(keys[::-1])
+        keys, sorted = keys[:, order], moments[order]
+        firsts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
+        moments = sorted[firsts]
+        moments["start"] = np.minimum.reduceat(sorted["start"], firsts)
+        moments["weight"] = np.add.reduceat(sorted["weight"], firsts)
+        moments["samples"] = np.add.reduceat(sorted["samples"], firsts)
+        slice *= 2
+    return moments

@@ -128,14 +128,15 @@ def _kind(kind: str, subtype: str) -> str:
 
 
 class TimelineView:
-    """Shows each thread as a row with its calls, and when the program was stopped.
+    """Shows each thread as a row with its calls, and when the program was stopped; or with the functions in
+    which it was sampled.
 
     What a thread did and how much it used is told of each call, or run of like calls. The page needs no
     network; zoom and search are part of it.
     """
 
     name: ClassVar[str] = "timeline"
-    help: ClassVar[str] = "Timeline of an island: the calls of each thread, and when the program was stopped."
+    help: ClassVar[str] = "Timeline of samples or an island: what each thread did when."
     Params: ClassVar[type] = TimelineParams
 
     def render(
@@ -158,7 +159,7 @@ class TimelineView:
             return
         write_interactive_page(
             *(profile, params, out, ctx, __file__),
-            data={**timeline.as_region(), "rows": usage_rows(profile)},
+            data={**timeline.as_region(), "rows": usage_rows(profile), "noun": timeline.noun},
             title=_title(profile, params),
             subtitle=subtitle(timeline),
             scripts=("rows.js", "tables.js", "page.js"),
@@ -181,7 +182,7 @@ def subtitle(timeline: Timeline) -> str:
     parts = [
         readable(timeline.end, "ns"),
         counted(len(timeline.threads), "thread"),
-        counted(timeline.calls, "call"),
+        counted(timeline.calls, timeline.noun),
     ]
     if len(timeline.processes) > 1:
         parts.insert(1, f"{len(timeline.processes)} processes")

@@ -6,11 +6,12 @@
   const {columns, threads, apis, objects, stops} = data;
   const canvas = byId("graph"), viewport = byId("viewport"), tip = byId("tip"), search = byId("search");
   const overview = byId("overview"), pen = canvas.getContext("2d"), thin = overview.getContext("2d");
+  const sampled = data.noun === "sample", nouns = data.noun + "s", usual = sampled ? "object" : "kind";  // calls, or what samples saw of functions
   const LINE = 18, GAP = 5, AXIS = 22, MOST_OBJECTS = 200, end = Math.max(data.end, 1);
   const all = perunRows(columns, threads.length);
   const called = new Set(columns.thread);
   let rows = [], tops = [], height = 0, label = 120;
-  let view = [0, end], selected = -1, hovered = -1, matches = null, colouring = "kind", roles = {}, size = {width: 0, height: 0};
+  let view = [0, end], selected = -1, hovered = -1, matches = null, colouring = usual, roles = {}, size = {width: 0, height: 0};
 
   // ---- texts ----------------------------------------------------------------------------------------------
 
@@ -25,6 +26,7 @@
     const object = columns.object[entry];
     return object >= 0 ? objects[object] : object === -2 ? "several objects" : "";
   };
+  const nameOf = entry => sampled ? objectName(entry) : apis[columns.api[entry]][0];
   const kindOf = api => apis[api][1] === apis[api][2] ? apis[api][1] : `${apis[api][1]} ${apis[api][2]}`;
   const amountOf = (amount, unit) => unit ? perunNumber(amount, unit) : amount.toLocaleString("en-US");
   const stoppedIn = (from, to) => stops.reduce((sum, [start, length]) =>
@@ -34,12 +36,13 @@
     const api = columns.api[entry], calls = columns.calls[entry], [, kind, subtype, unit] = apis[api];
     const start = columns.start[entry], duration = columns.duration[entry];
     const found = [["Thread", visible(threadName(columns.thread[entry]))]];
-    if (objectName(entry)) found.push(["Object", visible(objectName(entry))]);
+    if (objectName(entry) && !sampled) found.push(["Object", visible(objectName(entry))]);
     found.push(["Kind", kind === subtype ? kind : `${kind}, ${subtype}`]);
     found.push(["Start", time(start)]);
-    if (calls > 1) found.push(["Calls", `${calls.toLocaleString("en-US")} within ${time(duration)}, ${time(columns.busy[entry])} in the calls`]);
+    if (sampled) found.push(["Samples", calls.toLocaleString("en-US")], ["Time", time(columns.busy[entry])]);
+    else if (calls > 1) found.push(["Calls", `${calls.toLocaleString("en-US")} within ${time(duration)}, ${time(columns.busy[entry])} in the calls`]);
     else found.push(["Duration", duration ? time(duration) : "an event without duration"]);
-    if (columns.amount[entry]) found.push(["Amount", amountOf(columns.amount[entry], unit)]);
+    if (columns.amount[entry] && !sampled) found.push(["Amount", amountOf(columns.amount[entry], unit)]);
     const stopped = stoppedIn(start, start + duration);
     if (stopped) found.push(["Stopped meanwhile", time(stopped)]);
     return found;
@@ -93,7 +96,7 @@
     const items = order.slice(0, 12).map(([name, [colour, sum]]) =>
       legendEntry(colour, `${visible(cut(name, 120))} \u2013 ${time(sum)}`, {title: visible(cut(name, 500))}));
     if (order.length > 12) items.push(element("li", `and ${order.length - 12} more`));
-    items.unshift(legendEntry(mixed(roles.line, roles.background, 0.45), "outside of calls"));
+    items.unshift(legendEntry(mixed(roles.line, roles.background, 0.45), sampled ? "not seen on a processor" : "outside of calls"));
     if (stops.length) items.push(legendEntry(data.palette[OTHERS], `stopped \u2013 ${time(stops.reduce((sum, stop) => sum + stop[1], 0))}`));
     byId("legend").replaceChildren(...items);
   }
@@ -166,7 +169,7 @@
       if (letters < 3) return;
       pen.fillStyle = inkOn(fill);
       const calls = columns.calls[entry];
-      pen.fillText(cut(apis[columns.api[entry]][0] + (calls > 1 ? ` \u00d7${calls}` : ""), letters), label + start + 3, y + LINE / 2 - 1, wide - 5);
+      pen.fillText(cut(nameOf(entry) + (calls > 1 && !sampled ? ` \u00d7${calls}` : ""), letters), label + start + 3, y + LINE / 2 - 1, wide - 5);
     });
     if (matches && row.matching.length) {  // a match is never hidden by what is drawn in the same column
       perunVisible(row.matching, columns, view, plot(), (entry, start, stop) => {
@@ -285,12 +288,12 @@
   }
   function showDetails(entry) {
     if (entry < 0) {
-      byId("details").replaceChildren(element("p", "Point at a call, or select one.", {class: "rest"}));
+      byId("details").replaceChildren(element("p", `Point at a ${sampled ? "function" : "call"}, or select one.`, {class: "rest"}));
       return;
     }
     const list = element("dl");
     for (const [name, text] of facts(entry)) list.append(element("dt", name), element("dd", text));
-    byId("details").replaceChildren(element("h2", visible(apis[columns.api[entry]][0])), list);
+    byId("details").replaceChildren(element("h2", visible(nameOf(entry))), list);
   }
   // The next call of the thread that is drawn and not dimmed, or the nearest one of another thread.
   function beside(entry, step) {
@@ -329,7 +332,7 @@
       matches = Uint8Array.from(columns.api, (api, entry) => ofApi[api] || (columns.object[entry] >= 0 && ofObject[columns.object[entry]]) ? 1 : 0);
       let calls = 0, busy = 0;
       matches.forEach((match, entry) => { if (match) { calls += columns.calls[entry]; busy += columns.busy[entry]; } });
-      byId("found").textContent = calls ? `${count(calls, "call", "calls")}, ${time(busy)}` : "no match";
+      byId("found").textContent = calls ? `${count(calls, data.noun, nouns)}, ${time(busy)}` : "no match";
     }
     for (const row of all) row.matching = matches ? row.entries.filter(entry => matches[entry]) : [];
     save();
@@ -361,7 +364,7 @@
       hovered = entry;
       redraw();
       if (entry >= 0) {
-        tip.replaceChildren(element("b", visible(apis[columns.api[entry]][0])));
+        tip.replaceChildren(element("b", visible(nameOf(entry))));
         for (const [name, text] of facts(entry)) tip.append(element("div", `${name}: ${cut(text, 200)}`));
       }
       if (selected < 0) showDetails(entry);
@@ -481,6 +484,11 @@
   byId("in").addEventListener("click", () => zoomBy(0.5));
   byId("out").addEventListener("click", () => zoomBy(2));
   byId("reset").addEventListener("click", reset);
+  if (sampled) {
+    byId("colour").options[1].textContent = "function";
+    byId("objects").querySelector("summary").textContent = "Functions";
+    byId("objects").open = true;
+  }
   byId("stops-label").hidden = !stops.length;
   byId("idle-label").hidden = called.size === threads.length || !called.size;
 
@@ -492,14 +500,15 @@
     const state = new URLSearchParams();
     if (search.value) state.set("search", search.value);
     if (view[0] > 0 || view[1] < end) state.set("view", view.map(Math.round).join("-"));
-    if (colouring !== "kind") state.set("colour", colouring);
+    if (colouring !== usual) state.set("colour", colouring);
     if (selected >= 0) state.set("call", String(selected));
     try { history.replaceState(null, "", "#" + state); } catch { /* too often, or not allowed here */ }
   }
   function restore() {
     const state = new URLSearchParams(location.hash.slice(1));
     search.value = state.get("search") || "";
-    if (state.get("colour") === "object") colouring = byId("colour").value = "object";
+    if (["kind", "object"].includes(state.get("colour"))) colouring = state.get("colour");
+    byId("colour").value = colouring;
     const [from, to] = (state.get("view") || "").split("-").map(Number), call = Number(state.get("call") || -1);
     if (to > from) showRange(from, to);
     return Number.isInteger(call) && call >= 0 && call < columns.start.length ? call : -1;
@@ -511,7 +520,7 @@
   legend();
   find();
   select(chosen);
-  perunTables(data.rows, MOST_OBJECTS, name => {
+  perunTables(data.rows, MOST_OBJECTS, nouns, name => {
     search.value = name.slice(0, 1000).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
     selected = -1;
     find();

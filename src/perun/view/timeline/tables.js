@@ -1,7 +1,7 @@
 // The tables of a timeline: where the time of each thread went, and what was used of each object. `rows` are those of
-// the profile: thread, type, subtype, object, amount, unit, calls, seconds.
+// the profile: thread, type, subtype, object, amount, unit, calls, seconds. `nouns` is what is counted: "calls" or "samples".
 "use strict";
-function perunTables(rows, most, look) {
+function perunTables(rows, most, nouns, look) {
   const seconds = value => perunNumber(value, "s");
   const percent = share => Number.isFinite(share) ? (share * 100).toFixed(1) + " %" : "\u2013";
   const kindOf = (type, subtype) => type === subtype ? type : `${type} ${subtype}`;
@@ -47,7 +47,7 @@ function perunTables(rows, most, look) {
       objects.set(key, own);
     }
     const order = [...objects.values()].sort((a, b) => b.time - a.time || b.amount - a.amount);
-    heads("objects-head", ["time", "calls", "amount", "kind", "object"]);
+    heads("objects-head", ["time", nouns, "amount", "kind", nouns === "samples" ? "function" : "object"]);
     const lines = order.slice(0, most).map(one => {
       const row = element("tr"), cell = element("td"), button = element("button", visible(cut(one.object, 300)), {type: "button", title: "Search for it"});
       button.addEventListener("click", () => look(one.object));
