@@ -9,6 +9,8 @@ sampler uses beside it.
 from __future__ import annotations
 
 import os
+import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,14 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from perun.collect.sample.collector import SampleParams, refusal, words_of
-from perun.collect.sample.records import read
+from perun.collect.sample.records import LAYOUT, SAMPLE, read
 from report import Measured, Place, Row, table
 
 RIVALS = Path(__file__).parents[1] / "build" / "samplers" / "bin"
 """Where py-spy and austin are looked for: an environment with py-spy and austin-dist 3.7, as later
 releases need glibc 2.38."""
 FREQUENCY = 499
+LARGE, STACKS = 10_000_000, 20_000
 ATTEMPTS = 5
 """On a busy machine austin does not find its program now and then."""
 CPU_LIMIT, WALL_LIMIT, OWN_LIMIT = 1.02, 1.03, 0.05
@@ -91,6 +96,37 @@ def sampling(place: Place) -> Iterator[Row]:
     script = [sys.executable, str(folder / "in_python.py")]
     yield from rows("C", [str(folder / "in_c")], folder, rounds, {})
     yield from rows("Python", script, folder, rounds, rivals(script, folder))
+    yield from large(folder / "large")
+
+
+def large(file: Path) -> Iterator[Row]:
+    """A recording of ten million samples, as five and a half hours of one processor are, is read."""
+    write_large(file)
+    words = [sys.executable, __file__, "--read", str(file)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    seconds, megabytes = map(float, done.stdout.split())
+    what = f"{LARGE:,} samples in {STACKS:,} stacks"
+    yield Row(f"{what}: CPU to read them", seconds, 30, "bound", 1, is_rival=False)
+    yield Row(f"{what}: peak memory", megabytes, 300, "bound", 1, "MB", is_rival=False)
+
+
+def write_large(file: Path) -> None:
+    """Eight threads, each sample in a stack of twenty frames drawn at random."""
+    random = np.random.default_rng(1)
+    samples = np.zeros(4096, SAMPLE)
+    with file.open("wb") as out:
+        start, end, period, *others = 0, 0, 2_000_000, *[0] * 15
+        out.write(LAYOUT.form.pack(LAYOUT.magic, 0x01020304, LAYOUT.version, start, end, period, *others))
+        frames = (3 << 48) + random.integers(1, 2000, (STACKS, 20)).astype(np.uint64)
+        for some in np.split(frames, STACKS // 1000):
+            data = b"".join(struct.pack("=IIQ", 2, 16 + one.nbytes, 1) + one.tobytes() for one in some)
+            out.write(struct.pack("=II", 1, len(data)) + data)
+        for number in range(LARGE // len(samples)):
+            samples["time"] = (np.arange(len(samples)) + number * len(samples)) * period
+            samples["tid"] = 1 + random.integers(0, 8, len(samples))
+            samples["stack"] = random.integers(1, STACKS, len(samples))
+            samples["pid"], samples["weight"] = 1, period
+            out.write(struct.pack("=II", 2, samples.nbytes) + samples.tobytes())
 
 
 def rivals(script: Sequence[str], folder: Path) -> Mapping[str, list[str]]:
@@ -173,7 +209,10 @@ def is_number(word: str) -> bool:
     return word.replace(".", "", 1).isdecimal() and "." in word
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:2] == ["--read"]:
+    read(Path(sys.argv[2]))
+    print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+elif __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         given = int(sys.argv[1]) if sys.argv[1:] else 6
         print(table(list(sampling(Place("", "", Path(scratch), given)))))

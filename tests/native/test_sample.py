@@ -190,7 +190,7 @@ def test_the_timeline_tells_what_ran_when(compiled_once, sample, tmp_path) -> No
 )
 def test_more_moments_are_told_by_slices(rows, most) -> None:
     moments = np.array(rows, MOMENT)
-    few = within(moments, most)
+    few, _ = within(moments, most)
     different = {tuple(one) for one in moments[["tid", "stack", "waits"]].tolist()}
     assert len(few) <= max(most, len(different))
     for name in ("weight", "samples"):

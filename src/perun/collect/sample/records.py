@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ _OF_MODULE: Final = struct.Struct("=IIII24s")
 _OF_REFUSED: Final = struct.Struct("=IIII")
 _OF_STACK: Final = struct.Struct("=IIQ")
 _OF_TASK: Final = struct.Struct("=IIQIIII16s")
-_SAMPLE: Final = np.dtype([("time", "u8"), ("pid", "u4"), ("tid", "u4"), ("stack", "u4"), ("weight", "u4")])
+SAMPLE: Final = np.dtype([("time", "u8"), ("pid", "u4"), ("tid", "u4"), ("stack", "u4"), ("weight", "u4")])
 MOMENT: Final = np.dtype(
     [("start", "i8"), ("weight", "i8"), ("samples", "i8")]
     + [(name, "u4") for name in ("pid", "tid", "stack", "waits")]
@@ -40,8 +40,9 @@ MOMENT: Final = np.dtype(
 """Samples of a thread in a stack within a slice of time: `start` of the first one in ns of the machine's
 clock, `weight` in ns, `stack` as an index of :attr:`SampleRecording.stacks`; `waits` is 1 without a processor."""
 _MOST_MOMENTS: Final = 1 << 18
+_AT_ONCE: Final = 1 << 16
 _FIRST_SLICE: Final = 1_000_000
-_LONGEST_SLICE: Final = 1 << 62
+_LONGEST_SLICE: Final = 1 << 50
 _MAX_BLOCK: Final = 1 << 20
 MODULE_SHIFT: Final = 48
 _LINE_BITS: Final = 22
@@ -168,12 +169,8 @@ def read(path: Path) -> SampleRecording:
             if kind == _DEFINITIONS:
                 reader.define(data)
             elif kind in (_SAMPLES, _WAITS):
-                samples = np.frombuffer(data[: len(data) // _SAMPLE.itemsize * _SAMPLE.itemsize], _SAMPLE)
-                reader.add(samples, waits=kind == _WAITS)
-    found = reader.recording
-    found.moments = reader.moments()
-    found.samples = sum(amount.samples for amount in found.amounts.values())
-    return found
+                reader.add(data, waits=kind == _WAITS)
+    return reader.whole()
 
 
 def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -185,10 +182,28 @@ def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield kind, data
 
 
+class _Sums(NamedTuple):
+    """How many samples there are of each key, and what they weigh."""
+
+    keys: NDArray[Any] = np.zeros(0, np.uint64)
+    counts: NDArray[Any] = np.zeros(0)
+    weights: NDArray[Any] = np.zeros(0)
+
+    def with_more(self, keys: NDArray[Any], weights: NDArray[Any]) -> _Sums:
+        found, inverse = np.unique(np.concatenate((self.keys, keys)), return_inverse=True)
+        counts = np.concatenate((self.counts, np.ones(len(keys))))
+        summed = np.bincount(inverse, np.concatenate((self.weights, weights)))
+        return _Sums(found, np.bincount(inverse, counts), summed)
+
+
 class _Reader:
     def __init__(self, recording: SampleRecording) -> None:
         self.recording = recording
         self._moments: list[NDArray[np.void]] = []
+        self._texts: dict[str, int] = {}
+        self._sums = [_Sums(), _Sums()]  # of samples, and of waits
+        self._waiting: tuple[list[NDArray[np.void]], list[NDArray[np.void]]] = ([], [])
+        self._kept, self._room, self._slice = 0, _MOST_MOMENTS, _FIRST_SLICE
 
     def define(self, data: bytes) -> None:
         at = 0
@@ -232,32 +247,49 @@ class _Reader:
         at = bisect_right(times, time)
         return names[max(at - 1, 0)] if names else ""
 
-    def add(self, samples: NDArray[np.void], *, waits: bool) -> None:
-        """Add samples, which come in the order of time, to the amounts by stack and thread, and by time."""
+    def add(self, data: bytes, *, waits: bool) -> None:
+        """Add a block of samples; several are added up at once."""
+        waiting = self._waiting[waits]
+        waiting.append(np.frombuffer(data[: len(data) // SAMPLE.itemsize * SAMPLE.itemsize], SAMPLE))
+        if sum(map(len, waiting)) > _AT_ONCE:
+            self._add(waits=waits)
+
+    def whole(self) -> SampleRecording:
+        """The recording with all that was added."""
+        found = self.recording
+        for waits in (False, True):
+            self._add(waits=waits)
+        found.amounts, found.waits = self._amounts(self._sums[0]), self._amounts(self._sums[1])
+        found.samples = sum(amount.samples for amount in found.amounts.values())
+        found.moments = self._moments_so_far()
+        return found
+
+    def _add(self, *, waits: bool) -> None:
+        """Add what waits, in the order of time, to the amounts by stack and thread, and by time."""
+        samples = np.concatenate([np.zeros(0, SAMPLE), *self._waiting[waits]])
+        self._waiting[waits].clear()
         self._add_moments(samples, waits=waits)
-        amounts = self.recording.waits if waits else self.recording.amounts
         self.recording.processes.update(np.unique(samples["pid"]).tolist())
         tids, of_thread = np.unique(samples["tid"], return_inverse=True)
-        names: dict[str, int] = {}
         number = np.zeros(len(samples), np.uint64)
         for place, tid in enumerate(tids.tolist()):
             rows = np.flatnonzero(of_thread == place)
-            times = np.array(self.recording.names.get(tid, ([], []))[0], np.uint64)
-            since = np.maximum(np.searchsorted(times, samples["time"][rows], "right").astype(np.int64) - 1, 0)
-            known = self.recording.names.get(tid, ([], [""]))[1]
-            numbers = np.array([names.setdefault(name, len(names)) for name in known], np.uint64)
-            number[rows] = numbers[since]
-        keys, inverse = np.unique(
-            samples["stack"].astype(np.uint64) << np.uint64(32) | number, return_inverse=True
-        )
-        counts = np.bincount(inverse)
-        weights = np.bincount(inverse, samples["weight"].astype(np.float64))
-        texts = list(names)
-        for key, count, weight in zip(keys.tolist(), counts.tolist(), weights.tolist(), strict=True):
-            stack = key >> 32
-            if stack < len(self.recording.stacks):
-                where = self.recording.stacks[stack], texts[key & 0xFFFFFFFF]
-                amounts[where] = amounts.get(where, NOTHING) + SampledAmount(count, weight)
+            times, known = self.recording.names.get(tid, ([], [""]))
+            since = np.searchsorted(np.array(times, np.uint64), samples["time"][rows], "right")
+            numbers = [self._texts.setdefault(name, len(self._texts)) for name in known]
+            number[rows] = np.array(numbers, np.uint64)[np.maximum(since.astype(np.int64) - 1, 0)]
+        keys = samples["stack"].astype(np.uint64) << np.uint64(32) | number
+        self._sums[waits] = self._sums[waits].with_more(keys, samples["weight"])
+
+    def _amounts(self, sums: _Sums) -> dict[tuple[SampledStack, str], SampledAmount]:
+        """What was added, by stack and name of the thread."""
+        texts, stacks = list(self._texts), self.recording.stacks
+        rows = zip(sums.keys.tolist(), sums.counts.tolist(), sums.weights.tolist(), strict=True)
+        return {
+            (stacks[key >> 32], texts[key & 0xFFFFFFFF]): SampledAmount(int(count), weight)
+            for key, count, weight in rows
+            if key >> 32 < len(stacks)
+        }
 
     def _add_moments(self, samples: NDArray[np.void], *, waits: bool) -> None:
         added = np.zeros(len(samples), MOMENT)
@@ -268,29 +300,38 @@ class _Reader:
         added["samples"], added["waits"] = 1, waits
         added["stack"][added["stack"] >= len(self.recording.stacks)] = 0
         self._moments.append(added)
-        if sum(map(len, self._moments)) > _MOST_MOMENTS:
-            self._moments = [within(self.moments(), _MOST_MOMENTS // 2)]
+        self._kept += len(added)
+        if self._kept > self._room:
+            moments, self._slice = within(self._moments_so_far(), _MOST_MOMENTS // 2, self._slice)
+            self._moments, self._kept = [moments], len(moments)
+            # There are at least as many as stacks of threads: more of these are not looked at again and again.
+            self._room = max(_MOST_MOMENTS, 2 * len(moments))
 
-    def moments(self) -> NDArray[np.void]:
-        """What was added so far, by time."""
+    def _moments_so_far(self) -> NDArray[np.void]:
         return np.concatenate([np.zeros(0, MOMENT), *self._moments])
 
 
-def within(moments: NDArray[np.void], most: int) -> NDArray[np.void]:
+def within(moments: NDArray[np.void], most: int, slice: int = _FIRST_SLICE) -> tuple[NDArray[np.void], int]:
     """At most so many moments: where there are more, those of a thread and a stack within a slice of time
     become one.
 
-    The slices get twice as long until that holds, or there is one.
+    :param slice: nanoseconds of the first slices that are tried; they get twice as long until there are few
+        enough, or one slice. The last ones are told, too.
     """
-    slice = _FIRST_SLICE
-    while len(moments) > most and slice < _LONGEST_SLICE:
-        keys = np.stack((moments["start"] // slice, moments["tid"], moments["waits"], moments["stack"]))
-        order = np.lexsort(keys[::-1])
-        keys, sorted = keys[:, order], moments[order]
-        firsts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
-        moments = sorted[firsts]
-        moments["start"] = np.minimum.reduceat(sorted["start"], firsts)
-        moments["weight"] = np.add.reduceat(sorted["weight"], firsts)
-        moments["samples"] = np.add.reduceat(sorted["samples"], firsts)
-        slice *= 2
-    return moments
+    thread = moments["tid"].astype(np.uint64) << np.uint64(1) | moments["waits"]
+    different, key = np.unique(thread << np.uint64(32) ^ moments["stack"], return_inverse=True)
+    since = moments["start"].min() if len(moments) else 0
+    while len(moments) > most:
+        keys = (moments["start"] - since) // slice * len(different) + key
+        order = np.argsort(keys, kind="stable")
+        firsts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        starts, weights, samples = (moments[name][order] for name in ("start", "weight", "samples"))
+        moments, key = moments[order[firsts]], key[order[firsts]]
+        moments["start"] = np.minimum.reduceat(starts, firsts)
+        moments["weight"] = np.add.reduceat(weights, firsts)
+        moments["samples"] = np.add.reduceat(samples, firsts)
+        if slice >= _LONGEST_SLICE:
+            break
+        if len(moments) > most:  # twice as long ones leave no less than half of them
+            slice *= 1 << (len(moments) // most).bit_length()
+    return moments, slice

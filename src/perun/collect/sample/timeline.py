@@ -33,7 +33,7 @@ def timeline_region(recording: SampleRecording, named: NamedStacks, scale: float
     numbers = np.array([functions.setdefault(name, len(functions)) for name in leaves], np.uint32)
     moments = recording.moments.copy()
     moments["stack"] = numbers[of_stack]
-    rows = within(_in_runs(moments, 2 * recording.period), MOST)
+    rows, _ = within(_in_runs(moments, 2 * recording.period), MOST)
     rows = rows[np.lexsort((rows["start"], rows["tid"]))]
     columns: dict[str, list[int]] = {name: [] for name in COLUMNS}
     lanes: dict[int, list[int]] = {}
