@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from perun.collect.sample.made import MadeCode, made_code
 from perun.collect.sample.records import (
     FRAME_POINTERS,
     KERNEL,
@@ -21,7 +22,6 @@ from perun.collect.sample.records import (
     SampledStack,
     SampleRecording,
 )
-from perun.core.regular import open_regular
 from perun.native.elf import Elf, read_elf
 from perun.native.function_names import demangled
 from perun.native.symboliser import SymbolFrame, Symboliser
@@ -33,10 +33,8 @@ NO_SYMBOLS: Final = "(no symbols)"
 """All functions of a binary without names: their addresses differ from build to build."""
 UNKNOWN_CODE: Final = "(unknown code)"
 """Code that lies in no file, and that the program tells no names of."""
-MAPS: Final = Path("/tmp")
-"""Where Node, Java and Python write the names of the code that they make: the place is fixed."""
 _MARK: Final = "py::"
-_MAX_BYTES: Final = 1 << 28
+"""What names of functions of Python begin with, as `-X perf` writes them."""
 _STARTS: Final = frozenset(
     {
         *("_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "(below main)"),
@@ -94,6 +92,7 @@ class NamedStacks:
         self._recording = recording
         self._symboliser = symboliser
         self._debuginfod = debuginfod
+        self._folder = folder
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._frames: dict[int, Trace] = {}
         stacks = {stack for stack, _ in (*recording.amounts, *recording.waits)}
@@ -170,7 +169,7 @@ class NamedStacks:
             elif number == KERNEL:
                 self._frames |= _of_kernel(places)
             elif module.pid or not module.path:
-                self._frames |= _of_process(module.pid, places)
+                self._frames |= self._of_process(module.pid, places)
             else:
                 self._frames |= self._of_file(module, places)
 
@@ -193,6 +192,18 @@ class NamedStacks:
         if elf is not None and not elf.has_symbols and not elf.debug_file:
             self.nameless.add(path)
         return found
+
+    def _of_process(self, pid: int, places: Mapping[int, int]) -> dict[int, Trace]:
+        """Frames in code that a process made: it may tell the names in a file of its own."""
+        code = made_code(pid, self._folder) if pid else MadeCode({})
+        found = {number: code.at(address) for number, address in places.items()}
+        return {number: (self._made(*one),) for number, one in found.items()}
+
+    def _made(self, name: str, source: str, line: int) -> SampledFrame:
+        if name.startswith(_MARK):
+            function, _, source = name.removeprefix(_MARK).partition(":")
+            return SampledFrame(PYTHON, function, source)
+        return SampledFrame(JIT, name or UNKNOWN_CODE, self._relative(source), line)
 
     def _of_python(self, place: int) -> SampledFrame:
         name, source, line = self._recording.function(place)
@@ -234,50 +245,6 @@ def _by_tables(elf: Elf | None, path: str, addresses: Iterable[int]) -> dict[int
 
 def _readable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-class _Table:
-    """Names of code by address: starts in their order, and sizes and names."""
-
-    def __init__(self, entries: Mapping[int, tuple[int, str]]) -> None:
-        self._entries = entries
-        self._starts = sorted(entries)
-
-    def at(self, address: int) -> str:
-        place = bisect_right(self._starts, address) - 1
-        if place < 0:
-            return ""
-        size, name = self._entries[self._starts[place]]
-        return name if address < self._starts[place] + size else ""
-
-
-def _of_process(pid: int, places: Mapping[int, int]) -> dict[int, Trace]:
-    """Frames in code that a process made: it may tell the names in a file of its own."""
-    table = _Table(perf_map(pid) if pid else {})
-    return {number: (_made(table.at(address)),) for number, address in places.items()}
-
-
-def _made(name: str) -> SampledFrame:
-    if name.startswith(_MARK):
-        function, _, source = name.removeprefix(_MARK).partition(":")
-        return SampledFrame(PYTHON, function, source)
-    return SampledFrame(JIT, name or UNKNOWN_CODE)
-
-
-def perf_map(pid: int, folder: Path = MAPS) -> dict[int, tuple[int, str]]:
-    """What a process tells of the code that it makes: sizes and names by address; empty if nothing.
-
-    Its file counts only where it belongs to the user: anybody may write there.
-    """
-    found: dict[int, tuple[int, str]] = {}
-    with contextlib.suppress(OSError), open_regular(folder / f"perf-{pid}.map", _MAX_BYTES) as file:
-        if os.fstat(file.fileno()).st_uid != os.geteuid():
-            return {}
-        for line in file:
-            words = line.rstrip(b"\n").split(b" ", 2)
-            with contextlib.suppress(ValueError, IndexError):
-                found[int(words[0], 16)] = int(words[1], 16), words[2].decode("utf-8", "replace")
-    return found
 
 
 def _of_kernel(places: Mapping[int, int]) -> dict[int, Trace]:

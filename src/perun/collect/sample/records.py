@@ -38,7 +38,7 @@ MOMENT: Final = np.dtype(
     + [(name, "u4") for name in ("pid", "tid", "stack", "waits")]
 )
 """Samples of a thread in a stack within a slice of time: `start` of the first one in ns of the machine's
-clock, `weight` in ns, `stack` as an index of :attr:`SampleRecording.stacks`; `waits` is 1 without a processor."""
+clock, `weight` in ns, `stack` as an index of :attr:`SampleRecording.stacks`; `waits` is 1 or 0."""
 _MOST_MOMENTS: Final = 1 << 18
 _AT_ONCE: Final = 1 << 16
 _FIRST_SLICE: Final = 1_000_000
@@ -304,7 +304,7 @@ class _Reader:
         if self._kept > self._room:
             moments, self._slice = within(self._moments_so_far(), _MOST_MOMENTS // 2, self._slice)
             self._moments, self._kept = [moments], len(moments)
-            # There are at least as many as stacks of threads: more of these are not looked at again and again.
+            # There are at least as many as stacks of threads: these are not looked at again and again.
             self._room = max(_MOST_MOMENTS, 2 * len(moments))
 
     def _moments_so_far(self) -> NDArray[np.void]:
