@@ -78,7 +78,7 @@ def in_go(folder: Path) -> str:
 
 
 def in_rust(folder: Path) -> str:
-    main = f'fn main() {{ let mut x = 0u64; for _ in 0..{ROUNDS} {{ {CALLS}}} println!("{{x}}"); }}'
+    main = f'fn main() {{ let mut x = 0u64; for _ in 0..{10 * ROUNDS} {{ {CALLS}}} println!("{{x}}"); }}'
     (folder / "shares.rs").write_text(f"{RUST}{main}\n")
     environ = {**os.environ, "RUSTUP_HOME": RUSTUP}
     subprocess.run(["rustc", "-O", "-g", "shares.rs"], cwd=folder, env=environ, check=True)
