@@ -29,7 +29,7 @@ NO_OBJECT: Final = -1
 SEVERAL: Final = -2
 """In place of the number of an object: the calls of an entry are on several."""
 _LARGEST: Final = 2**62
-_NO_TIMELINE: Final = "collect one with: perun collect -c ./program sample, or -c 'python3 program.py' island"
+_NO_TIMELINE: Final = "collect one with: perun collect -c ./program sample"
 
 
 class TimelineThread(NamedTuple):
