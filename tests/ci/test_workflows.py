@@ -1,5 +1,4 @@
-"""The workflows of the manual, and the scripts of the action, the template and this repository, as linters see
-them."""
+"""The workflows of the manual, and the scripts of the action, the template and all else, for linters."""
 
 from __future__ import annotations
 
