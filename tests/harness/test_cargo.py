@@ -336,8 +336,8 @@ def test_criterion(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, con
 @pytest.mark.usefixtures("homes")
 def test_what_criterion_writes_is_imported(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     shutil.copytree(made(tmp_path_factory, "criterion"), tmp_path / "own")
-    options = "--noplot --sample-size 10 --measurement-time 0.1 --warm-up-time 0.1 n1|group"
-    words = ["cargo", "bench", "--offline", "--", *options.split()]
+    options = "--noplot --sample-size 10 --measurement-time 1 --warm-up-time 1 n1|group"
+    words = ["cargo", "bench", "--offline", "--bench", "a", "--", *options.split()]
     subprocess.run(words, cwd=tmp_path / "own", env={**os.environ, **HOMES}, check=True)
     folder = tmp_path / "own" / "target" / "criterion"
     importer = CriterionImporter()

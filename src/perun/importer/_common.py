@@ -45,6 +45,8 @@ class FileReader(programs.Program):
         limits[resource.RLIMIT_CPU] = self.seconds
         with suppress(ProcessLookupError):  # it has ended already
             for what, most in limits.items():
+                hard = resource.prlimit(self.pid, what)[1]
+                most = most if hard < 0 else min(most, hard)  # who is not root cannot raise it
                 resource.prlimit(self.pid, what, (most, most))
 
     @property
