@@ -807,8 +807,9 @@ def test_marks() -> None:
 
 def test_what_explains_a_benchmark_of_a_suite_is_its_place() -> None:
     session: Any = None  # no profile is asked for the lines of functions
-    place = ChangePlaces(session, {"sum n=1": ("src/sum.c", 4), "./app -n 1": ("main.c", 9)})
-    found = report(*(change(Kind.Degradation, name) for name in ("sum n=1 [cpu]", "sum n=1", "./app [real]")))
+    place = ChangePlaces(session, {"sum [x] n=1": ("src/sum.c", 4), "./app -n 1": ("main.c", 9)})
+    names = "sum [x] n=1 [cpu]", "sum [x] n=1", "./app [real]"
+    found = report(*(change(Kind.Degradation, name) for name in names))
     (run,) = json.loads(answer("sarif", found, place=place))["runs"]
     physical = [one["locations"][0]["physicalLocation"] for one in run["results"]]
     told = [(one["artifactLocation"]["uri"], one["region"]["startLine"]) for one in physical]

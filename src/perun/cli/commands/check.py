@@ -41,6 +41,7 @@ from perun.history.check.report import (
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo
 from perun.profile.helpers import ProfileInfo
+from perun.profile.uid import uid_in
 from perun.repository.lookup import ProfileLocation, load, parse_tag, registered
 from perun.repository.repository import Repository
 from perun.running.run.execute import collect_missing
@@ -346,8 +347,7 @@ class ChangePlaces:
 
         :param minor: the version of the target; empty where it has none.
         """
-        name = change.location
-        name = name[:-1].rpartition(" [")[0] if name.endswith("]") else name
+        name = uid_in(change.location)
         found = self._explained.get(name)
         if found is None and name != comparison.target.head.cmd:
             found = self._of_functions(minor, comparison.target).get(name.removesuffix(":inclusive"))

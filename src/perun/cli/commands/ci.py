@@ -24,6 +24,7 @@ from perun.core.process import programs
 from perun.history.check.report import LEVELS, Comparison, VersionReport, is_degradation
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo
+from perun.profile.uid import uid_in
 from perun.repository.init import init
 from perun.repository.repository import PERUN_FOLDER, top_of_git
 from perun.running.explain.explaining import explain
@@ -281,7 +282,7 @@ def _explained(
         slow = [place for place in one.places if _is_slower(one, place)]
         if suite:  # one comparison of all benchmarks, whose names the places have
             slow.sort(key=lambda place: -place.rate_degradation)
-            for name in dict.fromkeys(place.location.partition(" [")[0] for place in slow):
+            for name in dict.fromkeys(uid_in(place.location) for place in slow):
                 asked_of[name] = ExplainOptions(versions, benchmark=name, harness=head.collector)
         elif slow:
             asked_of[command_of(one.target)] = ExplainOptions(
