@@ -6,6 +6,7 @@ import fcntl
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -78,3 +79,20 @@ def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
             make(new)
             new.rename(folder)
     return folder
+
+
+def npm_package(factory: pytest.TempPathFactory, package: str) -> Path:
+    """The folder where a package of npm, `name@version`, is installed; where it cannot be, the test is
+    skipped."""
+
+    def install(folder: Path) -> None:
+        done = subprocess.run(
+            ["npm", "install", "--silent", "--no-audit", "--no-fund", package],
+            cwd=folder, capture_output=True, text=True, check=False
+        )  # fmt: skip
+        if done.returncode:
+            pytest.skip(f"{package} cannot be installed: {done.stderr[-200:]}")
+
+    if not shutil.which("npm"):
+        pytest.skip(f"there is no npm, which installs {package}")
+    return made_once(folder_of_run(factory) / "npm" / package.replace("/", "+"), install)

@@ -39,6 +39,8 @@ class FakeForge:
     comments: list[dict[str, Any]] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
     pulls: list[dict[str, Any]] = field(default_factory=list)
+    pipelines: list[dict[str, Any]] = field(default_factory=list)
+    """Of the fork of GitLab, each with its jobs."""
     artifacts: dict[int, bytes] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -87,6 +89,15 @@ class FakeForge:
         if path == f"{repo}/check-runs":
             self.checks.append(data)
             return data
+        if path == f"{gitlab}/merge_requests":
+            assert (query["state"], query["updated_after"][0][-1]) == (["opened"], "Z")
+            return self.pulls[part]
+        if path == f"{gitlab}/merge_requests/7/pipelines":
+            return [{key: one[key] for key in one if key != "jobs"} for one in self.pipelines][part]
+        if found := re.fullmatch(r"/projects/8/pipelines/(\d+)/jobs", path):
+            return next(one["jobs"] for one in self.pipelines if one["id"] == int(found[1]))[part]
+        if found := re.fullmatch(r"/projects/8/jobs/(\d+)/artifacts/perun-ci/gate.json", path):
+            return self.artifacts.get(int(found[1]))
         if found := re.fullmatch(rf"{gitlab}/statuses/(\w+)", path):
             self.checks.append({**data, "head_sha": found[1]})
             return data

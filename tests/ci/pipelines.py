@@ -176,8 +176,10 @@ class Pipeline:
         self.reports[self.runs] = files
         self.forge.keep(self.runs, files)
 
-    def gitlab(self, job: str, args: str, where: Path, env: Mapping[str, str]) -> JobResult:
-        """Run the script of a job of the template, but for what installs Perun."""
+    def gitlab(
+        self, job: str, args: str, where: Path, env: Mapping[str, str], options: str = ""
+    ) -> JobResult:
+        """Run the script of a job of the template, but for what installs Perun, with these options behind."""
         _, jobs = YAML(typ="safe").load_all(ROOT / "templates" / "perun.yml")
         lines = [
             str(line) for line in jobs[job]["script"] if "pip install" not in line and "venv" not in line
@@ -186,7 +188,8 @@ class Pipeline:
         variables = {key: str(value) for key, value in jobs[job].get("variables", {}).items()}
         gitlab = {"GITLAB_CI": "true", "CI_API_V4_URL": self.forge.url, "CI_PROJECT_ID": "5"}
         done = subprocess.run(
-            ["bash", "-e", "-c", script], cwd=where, env=self.environ | variables | gitlab | dict(env),
+            ["bash", "-e", "-c", script + options],
+            cwd=where, env=self.environ | variables | gitlab | dict(env),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )  # fmt: skip
         assert "Traceback" not in done.stdout, done.stdout

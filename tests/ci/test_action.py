@@ -7,7 +7,7 @@ import shutil
 import time
 
 import pytest
-from pipelines import COUNTED, Pipeline
+from pipelines import COUNTED, JobResult, Pipeline
 
 from answer_forms import hold_form
 from test_check_formats import validate
@@ -212,6 +212,92 @@ def test_gitlab_gets_a_note_and_the_status_of_the_commit(pipeline: Pipeline) -> 
     )
     told = pipeline.gitlab("perun-report", "", where, env)
     assert told.code == 2 and "the variable PERUN_TOKEN" in told.log
+
+
+@pytest.fixture
+def fork(pipeline: Pipeline) -> str:
+    """A merge request of a fork of GitLab, whose pipeline has measured it: its head."""
+    forge = pipeline.forge
+    head = pipeline.pull_request(SLOWER)
+    base = pipeline.git("keeper", "rev-parse", "main")
+    where = pipeline.checkout(head)
+    env = {
+        "CI_PROJECT_ID": "8", "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8", "CI_MERGE_REQUEST_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_COMMIT_SHA": head,
+    }  # fmt: skip
+    assert pipeline.gitlab("perun", COUNTED, where, env).code == 1
+    told = pipeline.gitlab("perun-report", "", where, env)
+    assert told.code == 0 and "a scheduled pipeline of the project does; see docs/ci.md" in told.log
+    assert forge.asked == []  # it has no rights, and needs none
+    forge.artifacts[901] = (where / "perun-ci" / "gate.json").read_bytes()
+    url = "https://gitlab.com/stranger/project/-/jobs/901"
+    jobs = [
+        {"id": 900, "name": "build", "status": "success"},
+        {"id": 901, "name": "perun", "status": "failed", "web_url": url},
+    ]
+    forge.pulls[:] = [
+        {"iid": 6, "sha": "0" * 40, "source_project_id": 5, "target_project_id": 5},
+        {"iid": 7, "sha": head, "source_project_id": 8, "target_project_id": 5},
+    ]
+    old = {"id": 89, "project_id": 8, "sha": base, "jobs": []}
+    forge.pipelines[:] = [{"id": 90, "project_id": 8, "sha": head, "jobs": jobs}, old]
+    return head
+
+
+def scheduled(pipeline: Pipeline, options: str = "") -> JobResult:
+    """The job of a scheduled pipeline of the project that forks were made of, in an empty folder."""
+    where = pipeline.folder / "scheduled"
+    where.mkdir(exist_ok=True)
+    env = {"CI_PIPELINE_SOURCE": "schedule", "PERUN_TOKEN": "the-token", "CI_COMMIT_SHA": "a" * 40}
+    return pipeline.gitlab("perun-forks", "", where, env, options)
+
+
+def test_a_scheduled_pipeline_of_gitlab_reports_what_forks_have_measured(
+    pipeline: Pipeline, fork: str
+) -> None:
+    forge = pipeline.forge
+    told = pipeline.folder / "told"
+    notify = f" --notify 'cat >>{told}'"
+    assert "comment of #7: created" in scheduled(pipeline, notify).log
+    (note,) = forge.comments
+    assert note["body"].startswith(f"{MARK}\n### Performance: 1 slower (1 severe)\n")
+    assert f"{fork[:10]} beside " in note["body"] and "stranger/project/-/jobs/901)" in note["body"]
+    assert forge.checks == []  # the pipeline of the fork is the check: GitLab lets nobody else set one
+    assert "comment of #7: unchanged" in scheduled(pipeline, notify).log
+    assert json.loads(told.read_text())["pull_request"] == 7  # once
+
+    written = json.loads(forge.artifacts[901])
+    written |= {"code": 0, "slower": 0, "severe": 0, "changes": []}
+    forge.artifacts[901] = json.dumps(written).encode()
+    assert "comment of #7: updated" in scheduled(pipeline).log
+    assert "its run ended with: failure" in note["body"]
+    for data in (b'{"schema": "perun.ci/1", "mail": "@all"}', b" " * (9 << 20), None):
+        forge.artifacts[901] = data  # type: ignore[assignment]
+        done = scheduled(pipeline)
+        assert done.code == 0 and "could not be measured" in note["body"], done.log
+    assert len(forge.comments) == 1
+
+
+def test_merge_requests_of_forks_that_have_no_report_are_passed_over_by_name(
+    pipeline: Pipeline, fork: str
+) -> None:
+    forge = pipeline.forge
+    newest = forge.pipelines[0]
+    job = newest["jobs"][1]
+    job["status"] = "running"
+    assert "#7 is not reported: the job perun of the fork has not ended" in scheduled(pipeline).log
+    newest["jobs"] = []
+    assert "#7 is not reported: the pipeline of the fork has no job perun" in scheduled(pipeline).log
+    newest["project_id"] = 5  # of the project itself, where somebody has run it for the fork
+    assert "#7 is not reported: no pipeline of the fork has its head" in scheduled(pipeline).log
+    newest.update(project_id=8, jobs=[job])
+    forge.trouble("GET", "/projects/8/pipelines", 404, message="404 Project Not Found")
+    told = scheduled(pipeline)
+    assert told.code == 0 and "is the fork public, with its pipelines? cannot find the artifact" in told.log
+    forge.trouble("GET", "/projects/5/merge_requests", 403, message="insufficient_scope")
+    told = scheduled(pipeline)
+    assert told.code == 14 and "cannot find the pull request: the token may not (403" in told.log
+    assert forge.comments == []
 
 
 def test_a_fresh_clone_is_made_a_repository_by_a_file_of_the_project(pipeline: Pipeline) -> None:

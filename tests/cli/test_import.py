@@ -142,3 +142,21 @@ def test_a_named_pipe_is_read_once(perun, project):
     os.mkfifo("pipe")
     with subprocess.Popen(["cp", str(CORPUS / "import-go" / "bench.txt"), "pipe"]):
         assert len(perun("import", "pipe", "--json").json["profiles"]) == 5
+
+
+def test_annotations_are_at_the_functions_that_got_slower(perun, project):
+    Path("src").mkdir()
+    Path("src/prog.c").touch()  # the recording names it as it was on another machine
+    text = (CORPUS / "import-callgrind" / "small.out").read_text().replace("fl=(1) ", "fl=(1) /b/src/")
+    for version, cost in (("HEAD~1", 100), ("HEAD", 300)):
+        Path("out").write_text(text.replace("100", str(cost)).replace("160", str(cost + 60)))
+        perun("import", "callgrind", "out", "-m", version)
+    (run,) = perun("check", "head", "--format", "sarif").json["runs"]
+    places = {}
+    for one in run["results"]:
+        (found,) = one["locations"]
+        place = found["physicalLocation"]
+        line = place["region"]["startLine"]
+        places[found["logicalLocations"][0]["name"]] = f"{place['artifactLocation']['uri']}:{line}"
+    assert places["prog.c:work"] == "src/prog.c:3"
+    assert places["prog.c:main:inclusive"] == "src/prog.c:7"

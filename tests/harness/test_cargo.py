@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -16,7 +17,11 @@ from hypothesis import strategies as st
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.harness._rust import criterion_round, divan_leaves, divan_round, library_of, libtest_round
 from perun.harness.cargo import CargoHarness, CargoParams
+from perun.importer.criterion import CriterionImporter
+from perun.plugin.interchange import ImportContext, ImportFile
+from perun.plugin.params import NoParams
 from perun.plugin.suites import BenchmarkCommand, BenchmarkRound, HarnessContext, NamedBenchmark, SuiteProgram
+from perun.running.interchange import read_all
 from shared import folder_of_run, made_once
 
 Context = Callable[..., HarnessContext]
@@ -324,6 +329,29 @@ def test_criterion(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, con
             break
     assert slower == pytest.approx(1.3, abs=0.1)
     assert not (base / "target" / "criterion").exists()
+
+
+@needs_cargo
+@pytest.mark.slow
+@pytest.mark.usefixtures("homes")
+def test_what_criterion_writes_is_imported(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    shutil.copytree(made(tmp_path_factory, "criterion"), tmp_path / "own")
+    options = "--noplot --sample-size 10 --measurement-time 1 --warm-up-time 1 n1|group"
+    words = ["cargo", "bench", "--offline", "--bench", "a", "--", *options.split()]
+    subprocess.run(words, cwd=tmp_path / "own", env={**os.environ, **HOMES}, check=True)
+    folder = tmp_path / "own" / "target" / "criterion"
+    importer = CriterionImporter()
+    assert importer.recognizes(b"", str(folder))
+    told = {}
+    for one in read_all(importer, ImportFile("it", folder), NoParams(), ImportContext(print, tmp_path)):
+        assert not one.means
+        told[one.profile.configuration.args] = [row["amount"] for _, row in one.profile.all_resources()]
+    assert sorted(told) == ["group/sum/500", "group/sum/600", "n1"]
+    for name, times in told.items():
+        assert len(times) == 10
+        path = next(one for one in folder.rglob("new/benchmark.json") if f'"{name}"' in one.read_text())
+        mean = json.loads(path.with_name("estimates.json").read_text())["mean"]["point_estimate"]
+        assert statistics.fmean(times) * 1e9 == pytest.approx(mean)
 
 
 def round_of_criterion(program: SuiteProgram, context: Context) -> dict[str, float]:

@@ -2,7 +2,9 @@
 
 Of the corpus those of hyperfine 1, Google Benchmark, Go, pytest-benchmark, pyperf and Catch2 were written by
 these tools; hyperfine 2, asv, JMH, Criterion, Gungraun, BenchmarkDotNet, the Bencher format and Elasticsearch
-are by hand, after their schemas.
+are by hand, after their schemas; those of Gungraun are valid by its `summary.v*.schema.json`. What Criterion
+writes is read in `tests/harness/test_cargo.py`. hyperfine 2, JMH, Gungraun, BenchmarkDotNet and Bencher are
+not in the package indexes that tests install from.
 """
 
 from __future__ import annotations
@@ -219,6 +221,16 @@ def test_jmh(read: Reader) -> None:
     assert rate["header"]["larger_is_better"] == ["org.x.Bench.thrpt"]
 
 
+def test_sampled_times_of_jmh_and_results_of_kotlinx_benchmark(read: Reader) -> None:
+    rows = [[[[1.5, 3], [2.5, 1]], [[2, 5]]], [[[4.0, 1]]]]
+    metric = {"score": 2.0, "scoreUnit": "ms/op", "rawDataHistogram": rows}
+    (sampled,) = read("jmh", json.dumps([{"benchmark": "a.b", "mode": "sample", "primaryMetric": metric}]))
+    assert samples(sampled.profile)[""] == pytest.approx([1.75e-3, 2e-3, 4e-3]) and not sampled.means
+    metric = {"score": 2.0, "scoreUnit": "ms/op", "rawData": [1.0, 3.0]}
+    (flat,) = read("jmh", json.dumps([{"benchmark": "a.b", "mode": "avgt", "primaryMetric": metric}]))
+    assert samples(flat.profile)[""] == pytest.approx([1e-3, 3e-3])
+
+
 def test_criterion(read: Reader, tmp_path: Path) -> None:
     folder = tmp_path / "target" / "criterion" / "fib" / "20" / "new"
     folder.mkdir(parents=True)
@@ -243,8 +255,11 @@ def test_gungraun(read: Reader) -> None:
     assert configurations([counted])[0][2:] == ("bench::group::run", "short")
     assert samples(counted.profile) == {"": [1734]} and not counted.means
     assert samples(printed.profile) == {"L1hits": [2359], "EstimatedCycles": [2404.5]}
-    old, _ = read.corpus("gungraun", "v2.json")
+    old, hits = read.corpus("gungraun", "v3.json")
     assert samples(old.profile) == {"": [1800]} and old.profile.configuration.args == "bench::group::run"
+    assert samples(hits.profile) == {"L1hits": [7]}  # others only the old run had
+    (oldest,) = read.corpus("gungraun", "v2.json")
+    assert samples(oldest.profile) == {"": [1800]}  # of two processes
 
 
 def test_catch2(read: Reader) -> None:

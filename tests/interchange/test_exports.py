@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +20,10 @@ from perun.core.errors import ProfileError
 from perun.plugin.suites import BenchmarkValue, NamedBenchmark, profiles_of
 from perun.profile.calls import Frame
 from perun.profile.factory import Profile
+from shared import npm_package, wait_for
 
+PROFILER = "@firefox-devtools/profiler-cli@0.10.0"
+"""The code of profiler.firefox.com, for a terminal."""
 SCHEMA = Path(__file__).parents[1] / "data" / "schemas" / "speedscope.json"
 MAIN, WORK = Frame("main", "a.c", 3), Frame("work", "lib.so")
 SMALL = {(MAIN,): 5_000_000, (MAIN, WORK): 20_000_000, (MAIN, WORK, WORK): 1_000_000}
@@ -123,6 +128,34 @@ def test_firefox_has_the_columns_of_its_version() -> None:
         assert all(len(one) == table["length"] for one in table.values() if isinstance(one, list)), name
     assert thread["samples"]["weightType"] == "tracing-ms"
     assert thread["samples"]["weight"] == [5, 20, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("unit", "each"), [("ns", 1e6), ("B", 1), ("", 1)])
+def test_the_profiler_of_firefox_reads_it(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, unit: str, each: float
+) -> None:
+    node = needed("node")
+    program = npm_package(tmp_path_factory, PROFILER) / "node_modules" / ".bin" / "profiler-cli"
+    environ = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(tmp_path), "PROFILER_CLI_NO_SYMBOLICATE": "1"}
+
+    def ask(*words: str) -> subprocess.CompletedProcess[str]:
+        words = node, str(program), *words
+        return subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    (tmp_path / "p.json").write_bytes(exported("firefox", sampled(SMALL, unit)))
+    ask("load", "p.json")  # it starts a process that reads it, for which it hardly waits
+    try:
+        wait_for(lambda: "not become ready" not in ask("thread", "functions").stderr)
+        told = ask("thread", "functions", "--json")
+        assert not told.returncode, told.stderr
+        found = {
+            one["name"]: (one["totalSamples"] * each, one["selfSamples"] * each)
+            for one in json.loads(told.stdout)["functions"]
+        }
+        assert found == {"main": (26_000_000, 5_000_000), "work": (21_000_000, 21_000_000)}
+    finally:
+        ask("stop", "--all")
 
 
 def test_speedscope_is_of_its_schema() -> None:

@@ -18,6 +18,7 @@ from perun.core import atomic
 from perun.core.errors import ConfigError, UsageError
 from perun.core.regular import read_regular
 from perun.core.wording import listed
+from perun.profile.uid import uid_in
 from perun.store.changes import ChangePointCache
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Acknowledgement(NamedTuple):
 
     def matches(self, location: str) -> bool:
         """Whether the location is one that it names."""
-        name = location.rpartition(" [")[0] if location.endswith("]") else location
+        name = uid_in(location)
         return self.location in (location, name) or fnmatchcase(location, self.location)
 
     def expired(self, today: str) -> bool:

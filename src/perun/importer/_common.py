@@ -1,12 +1,15 @@
-"""What importers share: a file without parameters, and the values of benchmarks."""
+"""What importers share: programs that read files for them, and the values of benchmarks."""
 
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
+from perun.core.process import programs
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.plugin.suites import PRINTED, BenchmarkValue, NamedBenchmark, profiles_of
 from perun.profile.amounts import SIZES, TIMES
@@ -14,8 +17,57 @@ from perun.profile.calls import Frame
 from perun.profile.sampled import SampledStacks
 
 _MOST: Final = 1e300
+_SECONDS: Final = 5
+"""Of CPU time that a program has to read a file, and again for each mebibyte of it."""
+_MEMORY: Final = 1 << 30
+"""Bytes of address space that it has besides some times the size of the file."""
+_TIMES: Final = 8
 Unit = tuple[str, str, str, float]
 """Type, subtype and unit of resources, and the factor to that unit."""
+
+
+class FileReader(programs.Program):
+    """A program that reads a file for an importer, in time and memory that the size of the file bounds: such
+    programs loop, or ask for all memory, where a file is damaged.
+
+    :param file: a file or folder, not what comes through a pipe. :param streams: as of its base.
+    :raises OSError: if it cannot be started.
+    """
+
+    def __init__(self, words: Sequence[str], file: ImportFile, ctx: ImportContext, **streams: Any) -> None:
+        assert file.path is not None
+        paths = file.path.iterdir() if file.path.is_dir() else (file.path,)
+        self._size = sum(path.stat().st_size for path in paths)
+        self._file = file
+        super().__init__(words, environ={**ctx.environ, "LC_ALL": "C.UTF-8"}, **streams)
+        memory = _MEMORY + _TIMES * self._size
+        limits = dict.fromkeys((resource.RLIMIT_AS, resource.RLIMIT_FSIZE), memory)
+        limits[resource.RLIMIT_CPU] = self.seconds
+        with suppress(ProcessLookupError):  # it has ended already
+            for what, most in limits.items():
+                hard = resource.prlimit(self.pid, what)[1]
+                most = most if hard < 0 else min(most, hard)  # who is not root cannot raise it
+                resource.prlimit(self.pid, what, (most, most))
+
+    @property
+    def seconds(self) -> int:
+        """Of CPU time that it has."""
+        return _SECONDS * (1 + (self._size >> 20))
+
+    def finish(self, name: str, errors: bytes = b"") -> None:
+        """Wait for its end.
+
+        :param name: of the program, as users know it. :param errors: what it said.
+        :raises ProfileError: where it could not read the file.
+        """
+        if not self.wait():
+            return
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        memory = (_MEMORY + _TIMES * self._size) >> 20
+        raise self._file.wrong(
+            f"{name} cannot read it: {''.join(last) or f'status {self.returncode}'}",
+            f"is it whole? {name} has {self.seconds} s of CPU time and {memory} MiB of memory for it",
+        )
 
 
 def number(value: Any) -> float:

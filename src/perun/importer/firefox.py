@@ -7,6 +7,7 @@ https://github.com/firefox-devtools/profiler, up to version 75 of the preprocess
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from os.path import basename
 from typing import Any, ClassVar, Final
@@ -66,7 +67,10 @@ def _threads(whole: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Mapping
         one = waiting.pop(0)
         seen += 1
         for thread in one["threads"]:
-            yield thread, one
+            if isinstance(thread, str):  # a process, before version 5 of Gecko's
+                waiting.append(json.loads(thread))
+            else:
+                yield thread, one
         waiting += one.get("processes") or ()
         if seen > _MOST_PROCESSES:
             raise ValueError("too many processes")
@@ -176,7 +180,7 @@ def _processed(thread: Mapping[str, Any], root: Mapping[str, Any]) -> list[Frame
 
 def _cell(table: Mapping[str, Any], name: str, row: int) -> Any:
     column = table.get(name)
-    return column[row] if column else None
+    return column[row] if column and row < len(column) else None  # the first versions left the ends out
 
 
 PLUGIN = FirefoxImporter

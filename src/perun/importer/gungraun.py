@@ -1,7 +1,8 @@
 """Importer of Gungraun, which was called iai-callgrind: `summary.json` (`--save-summary=json`).
 
-Its schemas nest the counts of a run differently; in all of them they stand in `summary` below `total`, each
-with `metrics`, of which `Left` and the first of `Both` are those of the new run.
+Its schemas (`summary.v*.schema.json`) nest the counts differently. Since version 3 they stand in `summary`
+below `total`, each with `metrics`, of which `Left` and the first of `Both` are those of the new run; before
+that, in `events` of each run, as `new`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ class GungraunImporter:
         whole = file.json()
         counts: dict[str, float] = {}
         for name, metric in _metrics(whole):
-            counts.setdefault(name, _new(metric))
+            count = _new(metric)
+            if count is not None and "new" in metric:
+                counts[name] = counts.get(name, 0) + count
+            elif count is not None:
+                counts.setdefault(name, count)
         values = [
             BenchmarkValue("instructions", "", "instr", (count,), is_count=True)
             if name in _INSTRUCTIONS else BenchmarkValue(PRINTED, name, "", (count,))
@@ -49,7 +54,7 @@ class GungraunImporter:
 
 
 def _metrics(whole: Any) -> Iterator[tuple[str, Any]]:
-    """Names and metrics, in the totals only."""
+    """Names and metrics, in the totals only, or in the events of runs that have none."""
     waiting, seen = [(whole, False)], 0
     while waiting:
         one, inside = waiting.pop()
@@ -60,17 +65,19 @@ def _metrics(whole: Any) -> Iterator[tuple[str, Any]]:
             waiting += [(part, inside) for part in reversed(one)]
         elif isinstance(one, Mapping):
             for key, value in reversed(list(one.items())):
-                if inside and isinstance(value, Mapping) and "metrics" in value:
-                    yield str(key), value["metrics"]
+                if inside and isinstance(value, Mapping) and ("metrics" in value or "new" in value):
+                    yield str(key), value.get("metrics", value)
                 else:
-                    waiting.append((value, inside or key == "total"))
+                    waiting.append((value, inside or key in ("total", "events")))
 
 
-def _new(metric: Any) -> float:
-    found = metric.get("Left", metric.get("New"))
+def _new(metric: Mapping[str, Any]) -> float | None:
+    """That of the new run; None where only the old one had it."""
+    found = metric.get("Left", metric.get("new"))
+    if "Both" in metric:
+        found = metric["Both"][0]
     if found is None:
-        both = metric["Both"]
-        found = both[0] if isinstance(both, list) else both["new"]
+        return None
     if isinstance(found, Mapping):  # since 0.15: of which kind the number is
         found = next(iter(found.values()))
     return number(found)

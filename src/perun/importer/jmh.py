@@ -42,8 +42,9 @@ class JmhImporter:
 def _value(label: str, metric: Mapping[str, Any]) -> BenchmarkValue | None:
     label = label.lstrip("\u00b7")  # before 1.37
     unit = str(metric["scoreUnit"])
-    raw = metric.get("rawData") or [[metric["score"]]]
-    samples = [number(one) for fork in raw for one in fork if not _is_missing(one)]
+    raw = metric.get("rawData") or _means(metric.get("rawDataHistogram")) or [[metric["score"]]]
+    forks = [fork if isinstance(fork, list) else [fork] for fork in raw]  # kotlinx-benchmark knows no forks
+    samples = [number(one) for fork in forks for one in fork if not _is_missing(one)]
     if not samples:
         return None
     first, slash, per = unit.partition("/")
@@ -55,6 +56,15 @@ def _value(label: str, metric: Mapping[str, Any]) -> BenchmarkValue | None:
     if label == _ALLOCATED:
         return BenchmarkValue("memory", "allocated", "B", tuple(samples))
     return BenchmarkValue(PRINTED, label or unit, "" if unit == "#" else unit, tuple(samples))
+
+
+def _means(forks: Any) -> list[list[float]]:
+    """Of sampled times, which are rows of a time and how often it was, the mean of each iteration."""
+    found = []
+    for fork in forks or ():
+        rows = [[(number(time), number(count)) for time, count in one] for one in fork if one]
+        found.append([sum(t * n for t, n in one) / sum(n for _, n in one) for one in rows])
+    return found
 
 
 def _is_missing(value: Any) -> bool:

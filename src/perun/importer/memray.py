@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from perun.core.extras import install_command
 from perun.core.process import programs
-from perun.importer._common import note_cut
+from perun.importer._common import FileReader, note_cut
 from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.plugin.params import NoParams
 from perun.profile.calls import Frame
@@ -39,11 +39,11 @@ class MemrayImporter:
             raise file.wrong("memray reads recordings from files only", "name the file")
         out = ctx.scratch / "memray.csv"
         words = [sys.executable, "-m", "memray", "transform", "csv", "-f", "-o", str(out), str(file.path)]
-        done = programs.run(words, environ=ctx.environ)
-        if done.code or not out.is_file():
-            last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-            hint = f"install it with: {install_command('memory')}" if "No module" in str(last) else ""
-            raise file.wrong(f"memray cannot read it: {''.join(last) or f'status {done.code}'}", hint)
+        with FileReader(words, file, ctx, stdout=programs.DEVNULL, stderr=programs.PIPE) as process:
+            errors = process.communicate()[1]
+            if b"No module" in errors:
+                raise file.wrong("memray is not installed", f"install it with: {install_command('memory')}")
+            process.finish("memray", errors)
         stacks = SampledStacks({"peak": "B", "allocations": ""})
         csv.field_size_limit(_MOST_FIELD)
         with out.open(encoding="utf-8", errors="replace", newline="") as rows:

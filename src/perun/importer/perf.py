@@ -11,7 +11,7 @@ from os.path import basename
 from typing import ClassVar, Final
 
 from perun.core.process import programs
-from perun.importer._common import note_cut
+from perun.importer._common import FileReader, note_cut
 from perun.importer._samples import END, FULL, SHAPE, SampleSums, Step, load
 from perun.plugin.interchange import MOST_OF_LINE, ImportContext, Imported, ImportFile
 from perun.plugin.params import NoParams
@@ -79,17 +79,14 @@ def _printed(file: ImportFile, ctx: ImportContext) -> Iterator[bytes]:
         raise file.wrong("perf reads recordings from files only", "name the file, or pipe perf script")
     words = ["perf", "script", "--no-inline", "-i", str(file.path)]  # addr2line takes minutes
     try:
-        process = programs.Program(
-            words, environ={**ctx.environ, "LC_ALL": "C"}, stdout=programs.PIPE, stderr=programs.DEVNULL
-        )
+        process = FileReader(words, file, ctx, stdout=programs.PIPE, stderr=programs.DEVNULL)
     except OSError:
         raise file.wrong("perf is not installed, which reads it", "apt-get install linux-perf") from None
     with process:
         assert process.stdout is not None
         while piece := process.stdout.read(1 << 20):
             yield piece
-        if process.wait():
-            raise file.wrong(f"perf script ended with status {process.returncode}", " ".join(words))
+        process.finish("perf script")
 
 
 class _Reader:

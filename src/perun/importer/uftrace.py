@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from perun.core.process import programs
+from perun.importer._common import FileReader
 from perun.importer._events import TracedCalls, events_of, imported
-from perun.plugin.interchange import MOST, ImportContext, Imported, ImportFile
+from perun.plugin.interchange import ImportContext, Imported, ImportFile
 from perun.plugin.params import NoParams
 
 
@@ -29,15 +30,17 @@ class UftraceImporter:
         if file.path is None or not file.path.is_dir():
             raise file.wrong("it is no folder", "name the folder that uftrace record -d has written")
         words = ["uftrace", "dump", "--chrome", "--no-pager", "-d", str(file.path)]
+        path = ctx.scratch / "uftrace.json"
         try:
-            done = programs.run(words, environ={**ctx.environ, "LC_ALL": "C"})
+            with (
+                path.open("wb") as out,
+                FileReader(words, file, ctx, stdout=out, stderr=programs.PIPE) as process,
+            ):
+                process.finish("uftrace", process.communicate()[1])
         except OSError:
             raise file.wrong("uftrace is not installed, which reads it", "apt-get install uftrace") from None
-        if done.code or len(done.stdout) > MOST:
-            last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise file.wrong(f"uftrace cannot read it: {''.join(last) or f'status {done.code}'}")
         calls = TracedCalls()
-        for event in events_of(done.stdout):
+        for event in events_of(file.beside(path).data()):
             if not str(event.get("name", "")).startswith("linux:"):
                 calls.take(event)
         yield from imported(calls, self.name, file, ctx)

@@ -112,6 +112,8 @@ def processor_time(profile: Profile) -> Headline | None:
     no workload may wait for most of its time. That others had the processors is no waiting of the command,
     where the profile tells it.
     """
+    if profile.type == SAMPLED:  # of many groups, none of which is a command's
+        return None
     groups = [group for group in profile.groups() if group.size and _kind(group)[0] == "time"]
     if len({_uid(group) for group in groups}) != 1:
         return None

@@ -57,6 +57,11 @@ def location(uid: str, subtype: str = "") -> str:
     return f"{uid} [{subtype}]" if subtype else uid
 
 
+def uid_in(place: str) -> str:
+    """The uid of a place that :func:`location` has made."""
+    return place[:-1].rpartition(" [")[0] or place if place.endswith("]") else place
+
+
 def _joined(value: Any) -> str:
     if isinstance(value, Mapping):
         return ":".join([_joined(value[key]) for key in _uid_order(tuple(value))])

@@ -36,10 +36,12 @@ PAGES: Final = 30
 PAGE: Final = 100
 ARTIFACT: Final = "perun-ci"
 """How the folder of `perun ci run` is called, and the artifact that it becomes."""
+RECENT: Final = 7 * 86_400
+"""Seconds for which a merge request of a fork is looked at after its last change."""
 REPORT: Final = "gate.json"
 """The file in it that is read."""
 NAME: Final = "perun"
-"""The name of the check."""
+"""The name of the check, and of the job of GitLab that measures."""
 WRITE, READ, CHECK = "write the comment", "read the comments", "set the check"
 FIND, FETCH, PULLS = "find the artifact", "fetch the artifact", "find the pull request"
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -47,6 +49,8 @@ _ZERO: Final = re.compile(r"0*")
 _TWO_HALVES: Final = (
     "a pull request of a fork has no such rights: report it from `workflow_run`, see docs/ci.md"
 )
+_ENDED: Final = {"success": "success", "failed": "failure", "canceled": "cancelled"}
+"""How jobs of GitLab end, and the same of GitHub."""
 
 
 class ForgeError(RemoteError):
@@ -63,16 +67,19 @@ class Subject(NamedTuple):
     :param head: checksum of the commit that gets the check. :param number: of the pull request, or merge
         request, that gets the comment; None where there is none. :param url: where the run is shown.
     :param concluded: how the job that measured ended, if that is known: `success`, `failure`, `cancelled` ...
-    :param fork: whether the code came from a fork, in a job without rights.
+    :param untold: whether nothing is told here: `why` says where, or when, it is.
     :param why: why there is no pull request, where there should be one.
+    :param artifact: where in the API the report is that a job of a fork has left. Its commit gets no check:
+        that of a fork is the pipeline of the fork.
     """
 
     head: str
     number: int | None
     url: str
     concluded: str = ""
-    fork: bool = False
+    untold: bool = False
     why: str = ""
+    artifact: str = ""
 
 
 class Annotation(NamedTuple):
@@ -99,10 +106,13 @@ class Forge(Protocol):
     def base(self, current: str) -> str:
         """What `current`, which is checked out, is compared with; empty where that is not known."""
 
-    def subject(self) -> Subject:
-        """What a report is about."""
+    def subjects(self, *, in_folder: bool) -> Iterator[Subject]:
+        """What reports are about: the one of this job, or those that jobs of forks have left.
 
-    def artifact(self) -> bytes | None:
+        :param in_folder: whether the report is in a folder of this job.
+        """
+
+    def artifact(self, subject: Subject) -> bytes | None:
         """The report that another job has left; None where this one has it in a folder.
 
         :raises PerunError: where there is none, or it cannot be read.
@@ -208,6 +218,13 @@ class ForgeApi:
             yield from (one for one in found if isinstance(one, dict))
             if len(found) < PAGE:
                 return
+
+    def content(self, path: str) -> bytes:
+        """What lies there, or where the forge redirects to, which gets no token."""
+        answer = self.ask(FETCH, "GET", path)
+        if answer.status >= 300:
+            answer = self.ask(FETCH, "GET", _redirection(answer, path))
+        return answer.content
 
     def _once(self, method: str, path: str, data: Mapping[str, Any] | None) -> _Response:
         own = path.startswith("/")
@@ -367,9 +384,12 @@ class GitHub:
             return _sha_in(event, "pull_request", "base", "sha")
         return _sha_in(event, "merge_group", "base_sha") or _sha_in(event, "before")
 
-    def subject(self) -> Subject:
+    def subjects(self, *, in_folder: bool) -> Iterator[Subject]:
         """Of `workflow_run` the run that has ended: the commit is that of the event, and the pull request the
         open one of that branch whose head is this commit. Of others the commit and number of the event."""
+        yield self._subject()
+
+    def _subject(self) -> Subject:
         event, environ = self._event, self._environ
         server = environ.get("GITHUB_SERVER_URL") or "https://github.com"
         if "workflow_run" in event:
@@ -379,7 +399,8 @@ class GitHub:
             return Subject(_checked(environ.get("GITHUB_SHA")), None, url)
         head = _checked(_in(event, "pull_request", "head", "sha"))
         fork = _in(event, "pull_request", "head", "repo", "full_name") != self._repository
-        return Subject(head, _int(event, "pull_request", "number"), url, fork=fork)
+        why = "the job of a fork may not comment; a workflow of the event workflow_run does" if fork else ""
+        return Subject(head, _int(event, "pull_request", "number"), url, untold=fork, why=why)
 
     def _of_run(self, run: Any) -> Subject:
         head, url = _checked(_in(run, "head_sha")), str(_in(run, "html_url"))
@@ -393,7 +414,7 @@ class GitHub:
                 return Subject(head, _int(one, "number"), url, concluded)
         return Subject(head, None, url, concluded, why="no open pull request has this commit as its head")
 
-    def artifact(self) -> bytes | None:
+    def artifact(self, subject: Subject) -> bytes | None:
         """The report in the artifact of the run that has ended; it is not unpacked to the disk."""
         run = self._event.get("workflow_run")
         if run is None:
@@ -416,10 +437,7 @@ class GitHub:
         if _int(newest, "size_in_bytes") > MOST_BYTES:
             raise ForgeError(f"the artifact has more than {MOST_BYTES >> 20} MiB", "it is refused")
         where = f"{actions}/artifacts/{_int(newest, 'id')}/zip"
-        answer = api.ask(FETCH, "GET", where)
-        if 300 <= answer.status < 400:
-            answer = api.ask(FETCH, "GET", _redirection(answer, where))
-        return _unpacked(answer.content)
+        return _unpacked(api.content(where))
 
     def comment(self, subject: Subject, body: str, mark: str, *, create: bool) -> str:
         """See :class:`Forge`. A comment is Perun's where the account of the token, or a bot, has written it:
@@ -499,23 +517,65 @@ class GitLab:
         found = (self._environ.get(name, "") for name in names)
         return next((one for one in found if _SHA.fullmatch(one) and not _ZERO.fullmatch(one)), "")
 
-    def subject(self) -> Subject:
-        """The merge request of the pipeline, and the commit that its source branch has."""
+    def subjects(self, *, in_folder: bool) -> Iterator[Subject]:
+        """The merge request of the pipeline, and the commit that its source branch has; in a scheduled
+        pipeline the open merge requests of forks, whose own pipelines have no rights here."""
+        if in_folder or self._environ.get("CI_PIPELINE_SOURCE") != "schedule":
+            yield self._subject()
+            return
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - RECENT))
+        query = urllib.parse.urlencode({"state": "opened", "scope": "all", "updated_after": since})
+        for one in self._api.pages(PULLS, f"{self._project}/merge_requests?{query}"):
+            source = _in(one, "source_project_id")
+            if isinstance(source, int) and source != _in(one, "target_project_id"):
+                yield self._of_fork(source, _sha_in(one, "sha"), _int(one, "iid"))
+
+    def _of_fork(self, source: int, head: str, number: int) -> Subject:
+        """What the newest pipeline of the fork is about whose commit is the head of the merge request."""
+        untold = Subject(head, number, "", untold=True)
+        api = self._api
+        try:
+            pipelines = api.pages(FIND, f"{self._project}/merge_requests/{number}/pipelines")
+            own = [one for one in pipelines if (_in(one, "project_id"), _in(one, "sha")) == (source, head)]
+            if not own:
+                return untold._replace(why="no pipeline of the fork has its head")
+            newest = max(_int(one, "id") for one in own)
+            jobs = api.pages(FIND, f"/projects/{source}/pipelines/{newest}/jobs")
+            job = next((one for one in jobs if _in(one, "name") == NAME), None)
+        except ForgeError as problem:
+            if problem.status not in (401, 403, 404):
+                raise
+            return untold._replace(why=f"is the fork public, with its pipelines? {problem.message}")
+        if job is None:
+            return untold._replace(why=f"the pipeline of the fork has no job {NAME}")
+        concluded = _ENDED.get(str(_in(job, "status")))
+        if concluded is None:
+            return untold._replace(why=f"the job {NAME} of the fork has not ended")
+        where = f"/projects/{source}/jobs/{_int(job, 'id')}/artifacts/{ARTIFACT}/{REPORT}"
+        return Subject(head, number, str(_in(job, "web_url")), concluded, artifact=where)
+
+    def _subject(self) -> Subject:
         get = self._environ.get
         number = get("CI_MERGE_REQUEST_IID")
         head = _checked(get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or get("CI_COMMIT_SHA"))
         fork = get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != get("CI_MERGE_REQUEST_PROJECT_ID")
         url = get("CI_PIPELINE_URL") or get("CI_JOB_URL") or ""
-        return Subject(head, int(number) if number else None, url, fork=fork and not get("PERUN_TOKEN"))
+        untold = fork and not get("PERUN_TOKEN")
+        why = "the job of a fork may not comment; a scheduled pipeline of the project does" if untold else ""
+        return Subject(head, int(number) if number else None, url, untold=untold, why=why)
 
-    def artifact(self) -> bytes | None:
-        """None: GitLab puts it into the folder of the job."""
-        return None
+    def artifact(self, subject: Subject) -> bytes | None:
+        """The report that the job of a fork has left; of others none, which are in the folder of the job."""
+        return self._api.content(subject.artifact) if subject.artifact else None
+
+    @cached_property
+    def _account(self) -> Any:
+        return _in(self._api.ask("read the account", "GET", "/user").json(), "id")
 
     def comment(self, subject: Subject, body: str, mark: str, *, create: bool) -> str:
         """See :class:`Forge`; a note of the merge request, found by its author."""
         api, notes = self._api, f"{self._project}/merge_requests/{subject.number}/notes"
-        own = _in(api.ask("read the account", "GET", "/user").json(), "id")
+        own = self._account
 
         def find() -> Any:
             for one in api.pages(READ, f"{notes}?sort=asc"):

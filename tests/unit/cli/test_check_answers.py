@@ -21,6 +21,7 @@ from perun.cli.answers.changes import amounts_of, factor_of, importance, percent
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.markdown import LIMIT, Markdown, code, plain_text
 from perun.cli.answers.check.wording import Page, confidence_of, marks, parts_of, size_of, values_of
+from perun.cli.commands.check import ChangePlaces
 from perun.core.errors import DamagedStore, JobFailed
 from perun.history.check.report import Comparison, MethodResult, VersionReport, exit_code
 from perun.plugin.api import MinorVersion
@@ -802,3 +803,14 @@ def test_importance() -> None:
 def test_marks() -> None:
     assert marks([]) == marks([Kind.NoChange, Kind.Unknown, Kind.NotInTarget, Kind.NotInBaseline]) == []
     assert [mark for mark, _ in marks(Kind)] == ["+4", "-4", "!!2"]
+
+
+def test_what_explains_a_benchmark_of_a_suite_is_its_place() -> None:
+    session: Any = None  # no profile is asked for the lines of functions
+    place = ChangePlaces(session, {"sum [x] n=1": ("src/sum.c", 4), "./app -n 1": ("main.c", 9)})
+    names = "sum [x] n=1 [cpu]", "sum [x] n=1", "./app [real]"
+    found = report(*(change(Kind.Degradation, name) for name in names))
+    (run,) = json.loads(answer("sarif", found, place=place))["runs"]
+    physical = [one["locations"][0]["physicalLocation"] for one in run["results"]]
+    told = [(one["artifactLocation"]["uri"], one["region"]["startLine"]) for one in physical]
+    assert sorted(told) == [("main.c", 9), ("src/sum.c", 4), ("src/sum.c", 4)]

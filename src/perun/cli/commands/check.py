@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TextIO
@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 import click
 
 from perun.cli.answers.check import FORMATS, answer_in
-from perun.cli.answers.check.wording import CheckAnswer, CheckTally, Page, plain
+from perun.cli.answers.check.wording import CheckAnswer, CheckTally, Page, command_of, plain
 from perun.cli.completing import complete_any, complete_minor, opened
 from perun.cli.options import (
     VERSION,
@@ -39,7 +39,10 @@ from perun.history.check.report import (
     VersionReport,
 )
 from perun.plugin.params import param
-from perun.repository.lookup import parse_tag
+from perun.profile.changes import DegradationInfo
+from perun.profile.helpers import ProfileInfo
+from perun.profile.uid import uid_in
+from perun.repository.lookup import ProfileLocation, load, parse_tag, registered
 from perun.repository.repository import Repository
 from perun.running.run.execute import collect_missing
 
@@ -285,6 +288,7 @@ def answering(
             describe=partial(_description, session),
             head=_current(session) if destination.format == "text" else "",
             profiles=profiles,
+            place=ChangePlaces(session),
         )
         writer = AnswerWriter(destination.fail_on, partial(answer_in, destination.format, page))
         yield writer, bar
@@ -305,20 +309,63 @@ def write_report(
     path: Path,
     report: VersionReport,
     level: str,
-    places: Mapping[str, tuple[str, int]] = MappingProxyType({}),
+    explained: Mapping[str, tuple[str, int]] = MappingProxyType({}),
 ) -> None:
-    """Write one version to a file, in one of the formats. :param level: of `--fail-on`. :param places: see
-    :class:`Page`."""
+    """Write one version to a file, in one of the formats. :param level: of `--fail-on`. :param explained: see
+    :class:`ChangePlaces`."""
     with opened(path) as file:
         words = ["check", "diff", *(f"{report.version.checksum}^", report.version.checksum)]
         bases = {one.baseline_version.checksum for one in report.comparisons if one.baseline_version}
         if len(bases) == 1:
             words[2] = bases.pop()
         describe = partial(_description, session)
-        page = Page(file, shlex.join(words), level=level, describe=describe, places=places)
+        place = ChangePlaces(session, explained)
+        page = Page(file, shlex.join(words), level=level, describe=describe, place=place)
         answer = answer_in(name, page)
         answer.version(report)
         answer.end()
+
+
+class ChangePlaces:
+    """Where what changed is in the sources, for formats that have annotations.
+
+    :param explained: by command, or by benchmark of a suite, the file and line that explains it.
+    """
+
+    def __init__(
+        self, session: Session, explained: Mapping[str, tuple[str, int]] = MappingProxyType({})
+    ) -> None:
+        self._session = session
+        self._explained = explained
+        self._of_functions = lru_cache(1)(self._lines)
+
+    def __call__(
+        self, minor: str, comparison: Comparison, change: DegradationInfo
+    ) -> tuple[str, int] | None:
+        """What explains a benchmark; the first line of a function, if profiles of the version have its lines;
+        what explains the command.
+
+        :param minor: the version of the target; empty where it has none.
+        """
+        name = uid_in(change.location)
+        found = self._explained.get(name)
+        if found is None and name != comparison.target.head.cmd:
+            found = self._of_functions(minor, comparison.target).get(name.removesuffix(":inclusive"))
+        return found or self._explained.get(command_of(comparison.target))
+
+    def _lines(self, minor: str, target: ProfileInfo) -> dict[str, tuple[str, int]]:
+        from perun.profile.lines import first_lines
+
+        repository = self._session.repository
+        found: dict[str, tuple[str, int]] = {}
+        try:
+            for info in registered(repository, minor) if minor else [target]:
+                if info.configuration == target.configuration:  # they were compared together
+                    for name, place in first_lines(load(repository, ProfileLocation(info))).items():
+                        found[name] = min(found.get(name, place), place)
+        except PerunError:  # who compares it says so
+            pass
+        return {name: place for name, place in found.items() if not place[0].startswith("/")}
 
 
 def _current(session: Session) -> str:

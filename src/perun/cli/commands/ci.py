@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -25,6 +24,7 @@ from perun.core.process import programs
 from perun.history.check.report import LEVELS, Comparison, VersionReport, is_degradation
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo
+from perun.profile.uid import uid_in
 from perun.repository.init import init
 from perun.repository.repository import PERUN_FOLDER, top_of_git
 from perun.running.explain.explaining import explain
@@ -142,24 +142,23 @@ def report(session: Session, /, folder: Path | None, notify: str) -> int:
 
     Runs in a job of GitHub Actions or GitLab that has the right to, by the token in GITHUB_TOKEN (or
     PERUN_TOKEN). In a workflow of the event `workflow_run` the report is read from the artifact of the run
-    that has ended, and which commit and pull request it is about says the event. Nothing of the repository is
-    run. Elsewhere it is read from FOLDER, perun-ci by default.
+    that has ended, and which commit and pull request it is about says the event. In a scheduled pipeline of
+    GitLab the reports of open merge requests of forks are read, from the jobs of the forks. Nothing of the
+    repository is run. Elsewhere the report is read from FOLDER, perun-ci by default.
     """
     forge = forges.of(session.environ)
     if forge is None:
         raise UsageError(
             "this is no job of GitHub or GitLab", f"what was found is in {folder or ARTIFACT}/comment.md"
         )
-    subject = forge.subject()
-    if subject.fork:
-        session.note(
-            "note: this is a pull request of a fork, in a job that may not comment; the report is in the "
-            "summary. A workflow of the event workflow_run tells it: see docs/ci.md"
-        )
-        return 0
-    found = _received(forge, subject, folder)
-    troubles = [*_told(session, forge, subject, found)]
-    _notify(session, notify, found, subject)
+    troubles: list[PerunError] = []
+    for subject in forge.subjects(in_folder=folder is not None):
+        if subject.untold:
+            session.note(f"note: #{subject.number} is not reported: {one_line(subject.why)}; see docs/ci.md")
+            continue
+        found = _received(forge, subject, folder)
+        if _told(session, forge, subject, found, troubles):
+            _notify(session, notify, found, subject)
     for problem in troubles[:-1]:
         session.fail(problem.message, problem.hint)
     if troubles:
@@ -170,7 +169,7 @@ def report(session: Session, /, folder: Path | None, notify: str) -> int:
 def _received(forge: Forge, subject: Subject, folder: Path | None) -> Gate:
     """The report; where there is none that can be read, that this is so."""
     try:
-        data = forge.artifact() if folder is None else None
+        data = forge.artifact(subject) if folder is None else None
         if data is None:
             data = regular.read_regular((folder or Path(ARTIFACT)) / REPORT, LARGEST + 1)
         found = read(data)
@@ -187,24 +186,32 @@ def _received(forge: Forge, subject: Subject, folder: Path | None) -> Gate:
     return found
 
 
-def _told(session: Session, forge: Forge, subject: Subject, found: Gate) -> Iterator[PerunError]:
-    """Set the check and write the comment; what failed of that."""
+def _told(
+    session: Session, forge: Forge, subject: Subject, found: Gate, troubles: list[PerunError]
+) -> bool:
+    """Set the check and write the comment; whether that is news: reports of forks are read again and again.
+
+    :param troubles: what failed of it is put there.
+    """
     result = telling.check(found, subject.url, subject.head)
     try:
-        forge.check(subject, result)
-        session.say(f"check on {subject.head[:10]}: {result.conclusion}, {result.title}")
+        if not subject.artifact:
+            forge.check(subject, result)
+            session.say(f"check on {subject.head[:10]}: {result.conclusion}, {result.title}")
     except PerunError as problem:
-        yield problem
+        troubles.append(problem)
     if subject.number is None:
         session.note(f"note: no comment is written: {subject.why or 'this is no pull request'}")
-        return
+        return True
+    done = ""
     try:
         text = telling.comment(found, subject.url, subject.head)
         nothing = not (found.code or found.slower or found.faster or found.undecided)
         done = forge.comment(subject, text, telling.MARK, create=not nothing)
         session.say(f"comment of #{subject.number}: {done}")
     except PerunError as problem:
-        yield problem
+        troubles.append(problem)
+    return not subject.artifact or done in ("created", "updated")
 
 
 def _made(folder: Path) -> Path:
@@ -275,7 +282,7 @@ def _explained(
         slow = [place for place in one.places if _is_slower(one, place)]
         if suite:  # one comparison of all benchmarks, whose names the places have
             slow.sort(key=lambda place: -place.rate_degradation)
-            for name in dict.fromkeys(place.location.partition(" [")[0] for place in slow):
+            for name in dict.fromkeys(uid_in(place.location) for place in slow):
                 asked_of[name] = ExplainOptions(versions, benchmark=name, harness=head.collector)
         elif slow:
             asked_of[command_of(one.target)] = ExplainOptions(

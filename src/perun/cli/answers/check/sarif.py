@@ -4,9 +4,9 @@ What got worse is a result: an error if it is severe, a note if it is only possi
 With `--verbose` all other changes are results, too, of a kind that is no failure, as a service would raise
 an alarm for each. Damaged profiles and methods that could not be applied are notifications of the run.
 
-A result names a logical location, the function, and as physical location what explains the change, where
-that is known, else the measured program, since services refuse a result without a file. A bound has a place
-in a source, which is the physical location.
+A result names a logical location, the function, and as physical location its first line, or the line that
+explains the change, where that is known, else the measured program, since services refuse a result without a
+file. A bound has a place in a source, which is the physical location.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Sarif:
                 seen[result.method, change.location] += 1
                 if is_worse(change.result) or self._page.verbose:
                     number = seen[result.method, change.location]
-                    place = self._page.places.get(command_of(comparison.target))
+                    place = self._page.place(minor, comparison, change) if is_worse(change.result) else None
                     data = _result(comparison, minor, result.method, change, number, place)
                     data |= _suppressed(comparison, change)
                     self._write({"ruleId": result.method, "ruleIndex": index, **data})
@@ -191,12 +191,12 @@ def _suppressed(comparison: Comparison, change: DegradationInfo) -> dict[str, An
 def _place(
     change: DegradationInfo, target: ProfileInfo, program: dict[str, str], explained: tuple[str, int] | None
 ) -> dict[str, Any]:
-    """The line of the source that the location of a bound names, or that explains what got worse; else the
-    measured program."""
+    """The line of the source that the location of a bound names, or of what got worse; else the measured
+    program."""
     match = _SOURCE_LINE.match(one_line(change.location)) if target.head.type == BOUND else None
     if match is not None:
         explained = match["file"], int(match["line"])
-    elif explained is None or not is_worse(change.result):
+    elif explained is None:
         return {"artifactLocation": program, "region": {"startLine": 1}}
     return {
         "artifactLocation": {"uri": _uri_of(explained[0])},

@@ -6,8 +6,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TextIO
 
 from perun.cli.answers.changes import (
@@ -180,6 +179,10 @@ def unknown(method: str) -> str:
     return ""
 
 
+def nowhere(minor: str, comparison: Comparison, change: DegradationInfo) -> None:
+    """Of no change it is known where it is."""
+
+
 class Page(NamedTuple):
     """Where an answer is written to, and how.
 
@@ -191,7 +194,8 @@ class Page(NamedTuple):
     :param describe: one line on a method, by its name.
     :param head: the checksum of the current version; empty where there is none.
     :param profiles: baseline and target as the user named them, where these are compared.
-    :param places: of commands that got slower (:func:`command_of`) the file and line that explains it.
+    :param place: by version the file and line of what a change of a comparison is about; None where it is not
+        known.
     """
 
     out: TextIO
@@ -203,7 +207,7 @@ class Page(NamedTuple):
     describe: Callable[[str], str] = unknown
     head: str = ""
     profiles: tuple[str, str] | None = None
-    places: Mapping[str, tuple[str, int]] = MappingProxyType({})
+    place: Callable[[str, Comparison, DegradationInfo], tuple[str, int] | None] = nowhere
 
     def say(self, text: str = "") -> None:
         """One line."""
