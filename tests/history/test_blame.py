@@ -159,6 +159,8 @@ def test_samples_are_judged_by_intervals_through_renames(git_repository: Any, pe
     commits: Sequence[str] = repository.git("rev-list", "--reverse", "main").split()
     repository.git("reset", "-q", "--hard", "main")
     perun("init", cwd=path)
+    (function, *_) = perun("blame", "shop/cart.py", "--json", cwd=path).json["functions"]
+    assert function["series"] == [] and "no profile has it" in function["unknown"][0]
     store = open_repository(path, os.environ).store
     for number, checksum in enumerate(commits):
         link(store, checksum, [(sampled(number), f"sample-{number}.perf", START + number * HOUR)])

@@ -81,26 +81,27 @@ def _function(
             session.say(f"    {one_line(_former(one, former))}")
         told = [change_of(own.step) for own in changes]
         for info, own in zip(told, changes, strict=True):
-            info.location = _what(names, own.step.series)
+            info.location = _what(names, own.step.series, one)
         for line in lines_of(session, told, [one_line(_remark(own, acknowledged)) for own in changes]):
             session.say(f"    {line}")
-    if not events and one.series:
+    if not events and one.series and not one.unknown:
         session.say("  no version changed what it costs")
     newest = found.history.versions[found.history.measured[-1]] if found.history.measured else None
     for key, value, version in one.series:
         when = "now" if version == newest else f"in {version.checksum[:SHORT]}"
-        session.say(f"  {when} {one_line(f'{readable(value, key.unit)}  {_what(names, key)}')}")
+        session.say(f"  {when} {one_line(f'{readable(value, key.unit)}  {_what(names, key, one)}')}")
     if one.inlined is not None:
         session.say(f"  inlined: {readable(one.inlined, 'instr')} within the functions that call it")
     for text in one.unknown:
         session.say(f"  not known: {one_line(text)}")
 
 
-def _what(names: Names, key: SeriesKey) -> str:
-    """`./app 10 (memory): allocated`."""
-    metric = metric_of(key)
-    title = title_of(names, key)
-    return title if metric == key.configuration.collector else f"{title}: {metric}"
+def _what(names: Names, key: SeriesKey, one: BlamedFunction) -> str:
+    """`./app 10 (memory): allocated`; with the location where several series are called so."""
+    title, metric = title_of(names, key), metric_of(key)
+    alike = [own for own, *_ in one.series if (title_of(names, own), metric_of(own)) == (title, metric)]
+    text = title if metric == key.configuration.collector else f"{title}: {metric}"
+    return f"{text} of {key.location}" if len(alike) > 1 else text
 
 
 def _former(one: BlamedFunction, former: FormerPlace) -> str:

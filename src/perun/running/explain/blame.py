@@ -475,11 +475,13 @@ def _blamed(
     ]
     last, unknown = max(columns, default=-1), list(line.unknown)
     cost = None
-    if last < len(read.measured) - 1:
+    if keys and all(((read.values[rows[key]] > 0).sum() == 1) for key in keys):
+        unknown.append("one version alone has it in its profiles: there is nothing to compare it with")
+    if last < 0 or last < len(read.measured) - 1:
         cost = inlined.of(place)
         version = read.versions[read.measured[last]].checksum[:7] if last >= 0 else ""
         if cost is None:
             since = f"after {version} " if version else ""
-            unknown.append(f"no profile {since}has it: not executed, inlined, or not measured since")
+            unknown.append(f"no profile {since}has it: not executed, inlined, or not measured")
     former = tuple(one for one in line.former if one.version.checksum in kept)
     return BlamedFunction(place, ranges, tuple(newest), tuple(own), former, cost, tuple(unknown))
