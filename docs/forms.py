@@ -295,6 +295,55 @@ class Changes(Struct):
     drifts: list[Drift]
 
 
+class BlamedSeries(SeriesKey):
+    """A series of a function with its newest value, which is of that version."""
+
+    value: float
+    version: str
+
+
+class BlamedChange(Step):
+    """What a version changed of a series of a function."""
+
+    version: str
+    date: str
+    author: str
+    subject: str
+    since: str
+    possible: list[str]
+
+
+class FormerFunction(VersionRef):
+    """What a function was before a version; null where it is new."""
+
+    path: str | None
+    function: str | None
+
+
+class BlamedFunction(Struct):
+    """A function of the file."""
+
+    function: str
+    lines: list[list[int]]
+    series: list[BlamedSeries]
+    changes: list[BlamedChange]
+    former: list[FormerFunction]
+    inlined: float | None
+    unknown: list[str]
+
+
+class Blame(Struct):
+    """`perun blame`."""
+
+    schema: Literal["perun.blame/1"]
+    path: str
+    version: str
+    versions: int
+    measured: int
+    damaged: list[str]
+    functions: list[BlamedFunction]
+
+
 class BisectRatio(Struct):
     """The cost of a version by that of another one."""
 

@@ -259,7 +259,7 @@ def test_a_version_and_where_versions_begin_are_spelled_alike(options):
         *("web serve", "web build", "stats list-files", "stats list-versions", "stats delete file"),
     }
     assert named["--since"] == {
-        *("log", "trend", "changes", "check all", "run matrix", "push", "pull", "fetch")
+        *("log", "trend", "changes", "blame", "check all", "run matrix", "push", "pull", "fetch")
     }
 
 

@@ -22,6 +22,10 @@ COMMANDS = {
         "perun.cli.commands.changes:changes",
         "Find the versions that changed the level of what was measured.",
     ),
+    "blame": (
+        "perun.cli.commands.blame:blame",
+        "Show which versions changed what the functions of a file cost.",
+    ),
     "explain": (
         "perun.cli.commands.explain:explain",
         "Say why a version costs more: functions, and lines of the diff.",

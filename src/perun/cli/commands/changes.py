@@ -213,7 +213,7 @@ def _notes(found: Changes, measured: int, names: Names, every: bool) -> Iterator
         yield f"note: {found.short} series of one version could not be judged"
     for one in found.drifts:
         if one.leads or every:
-            what = f"{one.series.location} of {_title(names, one.series)}"
+            what = f"{one.series.location} of {title_of(names, one.series)}"
             yield (
                 f"note: {one_line(what)} moved little by little, {percent(one.ratio - 1)} in "
                 f"{one.points} versions since {one.since.checksum[:SHORT]}: no single version brought it"
@@ -251,7 +251,7 @@ def _version(
         session.say(f"  or no version at all: the machine changed then: {listed(conditions, 4)}")
     by_title: dict[str, list[list[ChangePoint]]] = {}
     for family in [[step] for step in steps] if every else _families(steps):
-        by_title.setdefault(_title(names, *(step.series for step in family)), []).append(family)
+        by_title.setdefault(title_of(names, *(step.series for step in family)), []).append(family)
     for title, families in by_title.items():
         session.say(f"  {one_line(title)}")
         _steps(session, names, one, families, acknowledged)
@@ -263,7 +263,7 @@ def _version(
     _gone(session, shown_gone, every)
 
 
-def _title(names: Names, *keys: SeriesKey) -> str:
+def title_of(names: Names, *keys: SeriesKey) -> str:
     """The shortest name among all benchmarks of the history; of several ones, that of their program."""
     first = keys[0].configuration
     named = shortest([first]) if len(keys) > 1 else names
@@ -300,7 +300,7 @@ def _steps(
 def of_members(names: Names, family: Sequence[ChangePoint]) -> str:
     """`mean of 3, +10.0 % to +35.0 %: ./app 10, ./app 100, ./app 1000`."""
     low, high = (one(step.ratio for step in family) for one in (min, max))
-    members = [_title(names, step.series) for step in family]
+    members = [title_of(names, step.series) for step in family]
     return f"mean of {len(family)}, {percent(low - 1)} to {percent(high - 1)}: {listed(members, 4)}"
 
 
@@ -335,18 +335,19 @@ def _version_data(one: VersionChanges, acknowledged: Acknowledgements) -> dict[s
         "since": one.since.checksum,
         "possible": [other.checksum for other in one.possible],
         "steps": [
-            {**_step_data(step), "acknowledged": entry_data(one.entry_of(step, acknowledged))}
+            {**step_data(step), "acknowledged": entry_data(one.entry_of(step, acknowledged))}
             for step in (*one.steps, *one.doubtful)
         ],
-        "gone": [{**_key_data(own.series), "value": own.last} for own in one.gone if not own.appeared],
-        "came": [{**_key_data(own.series), "value": own.last} for own in one.gone if own.appeared],
+        "gone": [{**key_data(own.series), "value": own.last} for own in one.gone if not own.appeared],
+        "came": [{**key_data(own.series), "value": own.last} for own in one.gone if own.appeared],
     }
 
 
-def _step_data(step: ChangePoint) -> dict[str, Any]:
+def step_data(step: ChangePoint) -> dict[str, Any]:
+    """A step as JSON, but for what acknowledges it."""
     low, high = bounded(step.low, step.high) or (None, None)
     return {
-        **_key_data(step.series),
+        **key_data(step.series),
         "ratio": finite(step.ratio),
         "ratio_low": finite(low),
         "ratio_high": finite(high),
@@ -368,7 +369,7 @@ def _step_data(step: ChangePoint) -> dict[str, Any]:
 
 def _drift_data(one: Drift) -> dict[str, Any]:
     return {
-        **_key_data(one.series),
+        **key_data(one.series),
         "ratio": one.ratio,
         "versions": one.points,
         "since": one.since.checksum,
@@ -386,7 +387,8 @@ def _level_data(level: Segment) -> dict[str, Any]:
     }
 
 
-def _key_data(key: SeriesKey) -> dict[str, Any]:
+def key_data(key: SeriesKey) -> dict[str, Any]:
+    """What a series is, as JSON."""
     return {
         **key.configuration._asdict(),
         "machine": key.machine,
