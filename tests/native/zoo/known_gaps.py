@@ -13,6 +13,5 @@ KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
     ("musl", "uftrace"): "uftrace never ends",
     ("set_user", "uftrace"): "uftrace never ends",
     ("killed", "uftrace"): "uftrace prints a message among the errors of the program",
-    ("borrowed_memory", "callgrind"): "callgrind counts calls again that a child of vfork is born in",
 }
 """By program and engine."""

@@ -127,7 +127,10 @@ PROGRAMS: Final = (
         refused={"callgrind": "switches stacks"}, fast=True
     ),
     _c("forks", {"spawn": 2, "in_child": 2, "work": 35}, fast=True),
-    _c("borrowed_memory", {"spawn": 6, "in_child": 6}, allocations={"keep": 6}),
+    _c(
+        "borrowed_memory", {"spawn": 6, "in_child": 6}, allocations={"keep": 6},
+        refused={"callgrind": "uses vfork"}
+    ),
     _c(
         "becomes_itself", {"main": 3, "work": 60}, args="3", allocations={"keep": 3},
         refused={"memory": _OTHER_PROGRAM, "callgrind": _OTHER_PROGRAM}
@@ -166,19 +169,19 @@ PROGRAMS: Final = (
         "stripped", "-s", refused=dict.fromkeys(("ebpf", "memory", "callgrind", "complexity"), _NO_SYMBOLS)
     ),
     _ordinary("no_debug", "-g0", sizes={}, refused={"memory": _NO_SYMBOLS}),
-    _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "debuginfo reader"}),
+    _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "without -gsplit-dwarf"}),
     _ordinary("compressed_debug", "-gz"),
     _ordinary("native_cpu", "-O3", "-march=native"),
     _ordinary("control_flow", "-fcf-protection=full", fast=True),
     _ordinary(
         "musl", compiler="musl-gcc", package="musl-tools", refused={"memory": "musl", "complexity": "musl"}
     ),
-    _ordinary("set_user", refused={"memory": "privileges", "callgrind": "valgrind cannot run"}),
+    _ordinary("set_user", refused={"memory": "privileges", "callgrind": "privileges"}),
     _c("fails", {"work": 20}, status=3),
     _c("killed", {"work": 20, "last": 1}, status=-6, fast=True),
     Program(
         "go", ("go build",), {"main.square": 80, "main.squares": 4, "main.deeper": 201}, allocations={},
-        package="golang-go", refused={"memory": _STATIC, "callgrind": "begins anew|valgrind cannot run"}
+        package="golang-go", refused={"memory": _STATIC, "callgrind": "begins anew|Valgrind cannot run"}
     ),
     Program(
         "rust", ("rustc", "-g", "-O"), {"rust::square": 20, "rust::List::push": 20, "rust::risky": 20},
