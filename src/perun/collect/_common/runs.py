@@ -185,6 +185,20 @@ def program_of(run: Run) -> str:
     return find_executable(run.command().argv[0], run.cwd, run.environ)
 
 
+def has_other_privileges(program: str) -> bool:
+    """Whether a program runs with the privileges of another user, of a group, or with capabilities.
+
+    :raises OSError: where it cannot be looked at.
+    """
+    status = os.stat(program)
+    if status.st_mode & 0o6000 and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        return True
+    try:
+        return "security.capability" in os.listxattr(program)
+    except OSError:  # the file system has no attributes
+        return False
+
+
 def require_glibc(program: str, what: str) -> None:
     """Check that a program can load a library that was built for glibc. One that is linked statically, or is
     a script, passes.

@@ -13,6 +13,7 @@ from signal import SIGKILL
 from typing import ClassVar, Final, NamedTuple
 
 from perun.collect._common.recordings import RecordedFile
+from perun.collect._common.runs import has_other_privileges
 from perun.collect.instructions.engines import (
     CountingOptions,
     InstructionCounts,
@@ -112,11 +113,6 @@ _CAUSES: Final = (
         "run Perun as the user that it becomes, or let it keep its own while it is counted",
     ),
     _Cause(
-        re.compile(rb"[Pp]ermission denied"),
-        "it runs with other privileges than yours (setuid, capabilities), which Valgrind cannot",
-        "count a copy without these privileges, or run Perun as the user of the program",
-    ),
-    _Cause(
         re.compile(rb"unhandled instruction bytes"),
         "Valgrind does not know one of its instructions, and raised SIGILL there",
         "compile it without -march=native, or install a newer Valgrind",
@@ -165,7 +161,7 @@ class CallgrindEngine:
         rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         argv = run.command().argv
-        find_executable(argv[0], run.cwd, run.environ)
+        self._program = find_executable(argv[0], run.cwd, run.environ)
         self._fixed = fixed_addresses(run.environ)
         if options.python:
             run = run._replace(environ={**run.environ, **ENVIRONMENT})
@@ -295,6 +291,10 @@ class CallgrindEngine:
         what = f"no instructions were counted of {str(self._run)!r}"
         if cause is not None:
             return JobFailed(f"{what}: {cause.reason}{reason}", cause.hint)
+        if has_other_privileges(self._program):
+            reason = "it runs with other privileges than yours (setuid, capabilities), which Valgrind cannot"
+            hint = "count a copy without these privileges, or run Perun as the user of the program"
+            return JobFailed(f"{what}: {reason}", hint)
         if self._killed:
             return JobFailed(f"{what}: it was killed by SIGKILL{reason}", "nothing is written down then")
         if any(self._folder.glob("out.*")):
@@ -354,8 +354,8 @@ def _shortcomings(graph: CostGraph) -> Iterator[str]:
         )
     if not names.isdisjoint(_SHARES_STACK):
         yield (
-            f"{program} uses vfork: functions that call it, and those that its children are in then, count as "
-            "called more often"
+            f"{program} uses vfork: functions that call it, and those that its children are in then, count "
+            "as called more often"
         )
     if not names.isdisjoint(_SWITCHES):
         yield (
