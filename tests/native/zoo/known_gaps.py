@@ -13,5 +13,7 @@ KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
     ("musl", "uftrace"): "uftrace never ends",
     ("set_user", "uftrace"): "uftrace never ends",
     ("killed", "uftrace"): "uftrace prints a message among the errors of the program",
+    ("self_checking", "ebpf"): "a probe is a byte of the code, which a program that reads its code sees",
+    ("seccomp", "memory"): "system calls of the recorder end a program that allows few; a note says so",
 }
 """By program and engine."""

@@ -179,6 +179,40 @@ PROGRAMS: Final = (
     _ordinary("set_user", refused={"memory": "privileges", "callgrind": "privileges"}),
     _c("fails", {"work": 20}, status=3),
     _c("killed", {"work": 20, "last": 1}, status=-6, fast=True),
+    _ordinary(
+        "sanitized", "-fsanitize=address",
+        refused=dict.fromkeys(("memory", "complexity", "callgrind"), "AddressSanitizer")
+    ),
+    _ordinary("instrumented", "-finstrument-functions"),
+    _c("seccomp", {"work": 20, "lock": 1}, refused={"callgrind": "seccomp"}, fast=True),
+    _c(
+        "no_clock", {"work": 20}, refused={"memory": "PR_SET_TSC", "complexity": "PR_SET_TSC"}, fast=True
+    ),
+    _c(
+        "own_namespace", {}, loaded={"hold": 20}, allocations={"keep": 20, "hold": 20}, more=("-ldl",),
+        library=Library(
+            "own_namespace_library.c", "libown.so", ("gcc", "-shared", "-fPIC", "-g", "-O2")
+        ),
+        args="./libown.so", trace={"libs": ("libown.so",), "strategy": "all"},
+        refused={"memory": "calls dlmopen"}, fast=True
+    ),
+    _c("other_root", {"work": 20}, refused={"callgrind": "its root folder"}, fast=True),
+    _c("quick_exit", {"work": 20}, fast=True),
+    _c(
+        "small_stacks", {"routine": 3, "work": 15}, "-Wl,-z,now", allocations={"keep": 15},
+        refused={"callgrind": "switches stacks"}, fast=True
+    ),
+    _c("many_threads", {"work": 400, "step": 2000}, "-pthread", allocations={"keep": 400}, fast=True),
+    _c("nested_functions", {**_twenty("outer", "apply"), "inner.0": 20}, fast=True),
+    _c("self_checking", {"work": 20, "checksum": 2}, fast=True),
+    _c("unprivileged", {"work": 20}, refused={"callgrind": "changed its user"}, fast=True),
+    _c("closes_all", {"work": 20}, fast=True),
+    _c("main_leaves", {"work": 1, "step": 20}, "-pthread", fast=True),
+    _c(
+        "no_data", {"squares": 20, "square": 190}, "-static", "-nostdlib", "-fno-stack-protector",
+        allocations={}, sizes={"squares": TWENTY},
+        refused={"memory": _STATIC, "complexity": "does not compile", "callgrind": "knows no file"}
+    )._replace(calls={"squares": 20, "square": 190}),
     Program(
         "go", ("go build",), {"main.square": 80, "main.squares": 4, "main.deeper": 201}, allocations={},
         package="golang-go", refused={"memory": _STATIC, "callgrind": "begins anew|Valgrind cannot run"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -211,6 +212,25 @@ def require_glibc(program: str, what: str) -> None:
         raise JobFailed(
             f"{program} is built for the C library {elf.c_library}, but the library that {what} is for glibc",
             "build the program for glibc, the usual C library of Linux",
+        )
+
+
+def refuse_sanitizer(program: str, what: str) -> None:
+    """Check that a program is not built with AddressSanitizer, which ends where another library is loaded first
+    or its memory lies elsewhere.
+
+    :param what: what cannot be done then, for the message: `record its allocations`.
+    :raises JobFailed: where it is.
+    """
+    try:
+        with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found = content[:4] == b"\x7fELF" and content.find(b"\0__asan_init\0") >= 0
+    except (OSError, ValueError):  # it is empty, or cannot be read
+        return
+    if found:
+        raise JobFailed(
+            f"{program} is built with AddressSanitizer, which allows nothing else to {what}",
+            "build it without -fsanitize=address; perun collect time, and trace with --engine ebpf, measure it",
         )
 
 

@@ -13,7 +13,7 @@ from signal import SIGKILL
 from typing import ClassVar, Final, NamedTuple
 
 from perun.collect._common.recordings import RecordedFile
-from perun.collect._common.runs import has_other_privileges
+from perun.collect._common.runs import has_other_privileges, instead, refuse_sanitizer
 from perun.collect.instructions.engines import (
     CountingOptions,
     InstructionCounts,
@@ -162,6 +162,7 @@ class CallgrindEngine:
         self._folder.mkdir()
         argv = run.command().argv
         self._program = find_executable(argv[0], run.cwd, run.environ)
+        refuse_sanitizer(self._program, "count its instructions")
         self._fixed = fixed_addresses(run.environ)
         if options.python:
             run = run._replace(environ={**run.environ, **ENVIRONMENT})
@@ -182,6 +183,7 @@ class CallgrindEngine:
         with Execution(counted, ctx.scratch, options.timeout, single_run=True, grace=GRACE) as execution:
             sample = execution.record()
             self._errors = [line for line in execution.last_errors() if line]
+        self._sample = sample
         self._killed = os.WIFSIGNALED(sample.status) and os.WTERMSIG(sample.status) == SIGKILL
         if sample.status and not sample.early:
             logs = self._logs()
@@ -295,6 +297,9 @@ class CallgrindEngine:
             reason = "it runs with other privileges than yours (setuid, capabilities), which Valgrind cannot"
             hint = "count a copy without these privileges, or run Perun as the user of the program"
             return JobFailed(f"{what}: {reason}", hint)
+        if self._sample.confined:
+            reason = "it forbids itself system calls (seccomp), also those by which Valgrind writes the counts"
+            return JobFailed(f"{what}: {reason}", instead(self._sample).removeprefix("; "))
         if self._killed:
             return JobFailed(f"{what}: it was killed by SIGKILL{reason}", "nothing is written down then")
         if any(self._folder.glob("out.*")):

@@ -165,6 +165,7 @@ class MemoryCollector:
 
         runs.require(self._library, _RECORDER)
         runs.require_glibc(runs.program_of(run), "records allocations")
+        runs.refuse_sanitizer(runs.program_of(run), "record its allocations")
         file = ctx.scratch / "allocations"
         _prepare(file)
         recorded = preloaded(run, self._library, _settings(params, file))
