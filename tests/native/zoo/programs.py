@@ -32,7 +32,7 @@ class Program(NamedTuple):
     :ivar status: its exit status, or the negative number of the signal that ends it.
     :ivar loaded: as `calls`, of functions in the library or in assembly. :ivar trace: parameters of the
         collector trace.
-    :ivar fast: whether it belongs to the fast half.
+    :ivar written: how many characters it writes to files of its name. :ivar fast: whether it belongs to the fast half.
     :ivar refused: by engine, what a refusal says, or a note of a profile that lacks something; an engine that
         is not there has to be exact.
     :ivar package: brings the compiler. :ivar feature: of the processor, which the program needs.
@@ -49,6 +49,7 @@ class Program(NamedTuple):
     library: Library | None = None
     loaded: Mapping[str, int] = NONE
     trace: Mapping[str, Any] = NONE
+    written: int = 0
     fast: bool = False
     refused: Mapping[str, str] = NONE
     package: str = "build-essential"
@@ -221,6 +222,8 @@ PROGRAMS: Final = (
         "rust", ("rustc", "-g", "-O"), {"rust::square": 20, "rust::List::push": 20, "rust::risky": 20},
         allocations={"rust::List::push": 4}, package="rustc"
     ),
+    Program("spawned", ("python3",), {}, allocations={}, written=40),
+    Program("fork_server", ("python3",), {}, allocations={}, written=40),
     Program("script", ("sh",), {}, allocations={}, status=4, refused={"ebpf": "not an ELF program"}),
     Program(
         "extension", ("python3",), {}, loaded={"squared": 5000}, allocations={"keep": 1},
