@@ -32,7 +32,8 @@ class Program(NamedTuple):
     :ivar status: its exit status, or the negative number of the signal that ends it.
     :ivar loaded: as `calls`, of functions in the library or in assembly. :ivar trace: parameters of the
         collector trace.
-    :ivar written: how many characters it writes to files of its name. :ivar fast: whether it belongs to the fast half.
+    :ivar written: how many characters it writes to files of its name.
+    :ivar fast: whether it belongs to the fast half.
     :ivar refused: by engine, what a refusal says, or a note of a profile that lacks something; an engine that
         is not there has to be exact.
     :ivar package: brings the compiler. :ivar feature: of the processor, which the program needs.

@@ -216,8 +216,8 @@ def require_glibc(program: str, what: str) -> None:
 
 
 def refuse_sanitizer(program: str, what: str) -> None:
-    """Check that a program is not built with AddressSanitizer, which ends where another library is loaded first
-    or its memory lies elsewhere.
+    """Check that a program is not built with AddressSanitizer, which ends where another library is loaded
+    first or its memory lies elsewhere.
 
     :param what: what cannot be done then, for the message: `record its allocations`.
     :raises JobFailed: where it is.
@@ -230,7 +230,7 @@ def refuse_sanitizer(program: str, what: str) -> None:
     if found:
         raise JobFailed(
             f"{program} is built with AddressSanitizer, which allows nothing else to {what}",
-            "build it without -fsanitize=address; perun collect time, and trace with --engine ebpf, measure it",
+            "build it without -fsanitize=address, or use perun collect time, or trace with --engine ebpf",
         )
 
 

@@ -298,7 +298,9 @@ class CallgrindEngine:
             hint = "count a copy without these privileges, or run Perun as the user of the program"
             return JobFailed(f"{what}: {reason}", hint)
         if self._sample.confined:
-            reason = "it forbids itself system calls (seccomp), also those by which Valgrind writes the counts"
+            reason = (
+                "it forbids itself system calls (seccomp), also those by which Valgrind writes the counts"
+            )
             return JobFailed(f"{what}: {reason}", instead(self._sample).removeprefix("; "))
         if self._killed:
             return JobFailed(f"{what}: it was killed by SIGKILL{reason}", "nothing is written down then")
