@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from harness import Contestant, compete
 from perun.island import record, recorder
@@ -20,6 +21,8 @@ IN_C, IN_PYTHON = 100, 450
 BURSTS, CALLS = 300, 2000
 WRITES = 1_000_000
 MEBIBYTE = 1 << 20
+READING, READING_MEMORY = 2.0, 150
+"""s of CPU time and MiB that the analysis of :data:`WRITES` writes and as many reads may take."""
 RECORDED = """\
 import sys, tempfile, types
 package = types.ModuleType("_perun_island")
@@ -69,6 +72,26 @@ for _ in range({WRITES}):
 print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024))
 """
 
+CALLS_OF_FILES = f"""
+with open("written", "w") as file:
+    for _ in range({WRITES}):
+        file.write("12345678")
+with open("written", "rb", buffering=0) as file:
+    for _ in range({WRITES}):
+        file.read(8)
+"""
+READ = """
+import json, resource, sys, time
+from pathlib import Path
+from perun.collect.island import TIMELINE_ENTRIES, facts_of, rows_of, timeline_region
+from perun.island import opening
+before = time.process_time()
+opened = opening.read(Path(sys.argv[1]))
+rows_of(opened.usage, opened.processes), facts_of(opened), timeline_region(opened, TIMELINE_ENTRIES, str)
+taken = time.process_time() - before
+print(json.dumps([taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+"""
+
 
 def island(place: Place) -> Iterator[Row]:
     """ns of a write of 8 bytes in each way, memory for a million of them, and programs of the world."""
@@ -82,6 +105,7 @@ def island(place: Place) -> Iterator[Row]:
         allowed = 4 * MEBIBYTE
         what = f"memory of {WRITES:,} writes, {way}"
         yield Row(what, grown / MEBIBYTE, allowed / MEBIBYTE, "allowed", 1, "MiB", is_rival=False)
+    yield from reading(folder, rounds)
     yield from programs(folder, place.rounds)
 
 
@@ -110,11 +134,28 @@ def writes(folder: Path, mode: str, kind: str, rounds: int) -> Iterator[Row]:
             yield Row(what, ns[way], ns[other], other, limit, "ns", is_rival="in C" in way)
 
 
+def reading(folder: Path, rounds: int) -> Iterator[Row]:
+    """The analysis of many calls, with the imports that it needs."""
+    record_to = folder / "recording"
+    argv = [sys.executable, "-m", "perun.island", "--record-to", str(record_to), "-c", CALLS_OF_FILES]
+    subprocess.run(argv, check=True, cwd=folder)
+    taken, peaks = zip(*(printed(READ, str(record_to)) for _ in range(rounds)), strict=True)
+    what = f"analysis of {2 * WRITES:,} calls"
+    yield Row(f"{what} (CPU)", Measured(taken), READING, "allowed", 1, is_rival=False)
+    peak = Measured([size / MEBIBYTE for size in peaks])
+    yield Row(f"{what}: largest memory", peak, READING_MEMORY, "allowed", 1, "MiB", is_rival=False)
+
+
 def outcome(program: str, *arguments: str) -> float:
     """The number that a program prints."""
+    return float(printed(program, *arguments))
+
+
+def printed(program: str, *arguments: str) -> Any:
+    """What a program prints as JSON."""
     argv = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout))
+    return json.loads(done.stdout)
 
 
 def programs(folder: Path, rounds: int) -> Iterator[Row]:

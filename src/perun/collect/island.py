@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -46,8 +47,9 @@ from perun.profile.island import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from perun.island.opening import OpenRecording
-    from perun.island.record import Recording
     from perun.island.statistics import Usage
 
 
@@ -262,7 +264,7 @@ class IslandParams(IslandOptions):
 
 MAX_STOPS: Final = 10_000
 """Stops that a timeline has at most; of more those that are near become one."""
-_GAPS: Final = tuple(1_000 * 4**step for step in range(28))
+_GAPS: Final[tuple[int, ...]] = tuple(1_000 * 4**step for step in range(26))
 """Nanoseconds that may be between two calls of an entry, one after the other tried; the last is a year and
 more."""
 _OF_SEVERAL: Final = 1_000_000
@@ -290,46 +292,104 @@ class TimelineColumns(NamedTuple):
     gap: int
 
 
-def joined(calls: CallColumns, most: int) -> TimelineColumns:
+def joined(blocks: Iterable[CallColumns], most: int) -> TimelineColumns:
     """The calls as entries: those of one thread to one function on one object that follow closely are one.
 
+    :param blocks: of all calls; those of a thread to a function by starts.
     :param most: how many entries there may be, unless there are more threads and functions.
     """
-    if len(calls.start) <= most:
-        return TimelineColumns(
-            _together(calls, calls.object, np.arange(len(calls.start)), np.arange(len(calls.start))), 0
-        )
-    gap = 0
-    for objects in (calls.object, np.full_like(calls.object, SEVERAL)):
-        order = np.lexsort((calls.start, objects, calls.api, calls.thread))
-        keys = np.stack((calls.thread, calls.api, objects))[:, order]
-        begins = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))
-        apart = calls.start[order][1:] - (calls.start + calls.duration)[order][:-1]
-        for gap in _GAPS:
-            if objects is calls.object and gap >= _OF_SEVERAL:
-                break
-            firsts = begins | np.append(True, apart > gap)
-            if int(firsts.sum()) <= most:
-                return TimelineColumns(_together(calls, objects, order, np.flatnonzero(firsts)), gap)
-    return TimelineColumns(_together(calls, objects, order, np.flatnonzero(begins)), gap)
+    few: list[CallColumns] = []
+    calls = 0
+    on_one, on_any = _Runs(most), _Runs(most)
+    for block in blocks:
+        calls += len(block.start)
+        few = [*few, block] if calls <= most else []
+        on_one.add(block)
+        on_any.add(block._replace(object=np.full_like(block.object, SEVERAL)))
+    if calls <= most:
+        return TimelineColumns(_shown([_entries(one, np.arange(len(one.start))) for one in few]), 0)
+    for runs in (on_one, on_any):
+        entries = runs.entries()
+        if runs is on_any or runs.gap < _OF_SEVERAL:
+            break
+    return TimelineColumns(_shown([entries]), runs.gap)
 
 
-def _together(calls: CallColumns, objects: Ints, order: Ints, firsts: Ints) -> dict[str, Ints]:
-    """The entries that begin at the places `firsts` of the calls in this order."""
+class _Runs:
+    """Calls of one thread to one function on one object that follow closely, as entries.
+
+    :ivar gap: nanoseconds; the least of :data:`_GAPS` with which there are few enough of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._gaps: list[int] = list(_GAPS)
+        self._parts: list[dict[str, Ints]] = []
+
+    @property
+    def gap(self) -> int:
+        return self._gaps[0]
+
+    def add(self, calls: CallColumns) -> None:
+        """Calls that come after the ones before."""
+        if not len(calls.start):
+            return
+        order = np.argsort(_keys(calls._asdict()), kind="stable")
+        calls = CallColumns(*(column[order] for column in calls))
+        ends = calls.start + calls.duration
+        firsts = np.flatnonzero(self._begins(calls._asdict(), ends))
+        lasts = np.append(firsts[1:], len(ends)) - 1
+        self._parts.append(_entries(calls, firsts) | {"last": ends[lasts]})
+        if sum(len(part["start"]) for part in self._parts) > 2 * self._most:
+            self.entries()
+
+    def entries(self) -> dict[str, Ints]:
+        """The entries so far. More calls never make fewer of them, so a gap that is too small stays so."""
+        while True:
+            found = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+            order = np.argsort(_keys(found), kind="stable")
+            found = {name: column[order] for name, column in found.items()}
+            firsts = np.flatnonzero(self._begins(found, found["last"]))
+            whole = {name: found[name][firsts] for name in ("thread", "api", "object", "start")}
+            whole["end"] = np.maximum.reduceat(found["end"], firsts)
+            for name in ("busy", "amount", "calls"):
+                whole[name] = np.add.reduceat(found[name], firsts)
+            whole["last"] = found["last"][np.append(firsts[1:], len(order)) - 1]
+            self._parts = [whole]
+            if len(firsts) <= self._most or len(self._gaps) == 1:
+                return whole
+            del self._gaps[0]
+
+    def _begins(self, found: dict[str, Ints], ends: Ints) -> NDArray[np.bool_]:
+        """Which begin an entry, of calls or runs that are in the order of their keys."""
+        keys = _keys(found)
+        far = found["start"][1:] - ends[:-1] > self.gap
+        return np.append(True, far | (keys[1:] != keys[:-1]))
+
+
+def _keys(found: dict[str, Ints]) -> Ints:
+    """A number for each thread, function and object."""
+    return (found["thread"] << 42) + (found["api"] << 34) + found["object"] - SEVERAL
+
+
+def _entries(calls: CallColumns, firsts: Ints) -> dict[str, Ints]:
+    """The entries that begin at these places of the calls."""
+    columns = calls.thread[firsts], calls.api[firsts], calls.object[firsts], calls.start[firsts]
+    found = dict(zip(("thread", "api", "object", "start"), columns, strict=True))
     if not len(firsts):
+        return found | dict.fromkeys(("end", "busy", "amount", "calls"), firsts)
+    found["end"] = np.maximum.reduceat(calls.start + calls.duration, firsts)
+    found["busy"] = np.add.reduceat(calls.duration, firsts)
+    found["amount"] = np.add.reduceat(calls.amount, firsts)
+    return found | {"calls": np.diff(np.append(firsts, len(calls.start)))}
+
+
+def _shown(parts: Sequence[dict[str, Ints]]) -> dict[str, Ints]:
+    """The entries as columns of a timeline."""
+    if not parts:
         return {name: np.zeros(0, np.int64) for name in COLUMNS}
-    start = calls.start[order][firsts]
-    ends = np.maximum.reduceat((calls.start + calls.duration)[order], firsts)
-    found = {
-        "thread": calls.thread[order][firsts],
-        "api": calls.api[order][firsts],
-        "object": objects[order][firsts],
-        "start": start,
-        "duration": ends - start,
-        "busy": np.add.reduceat(calls.duration[order], firsts),
-        "amount": np.add.reduceat(calls.amount[order], firsts),
-        "calls": np.diff(np.append(firsts, len(order))),
-    }
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    found["duration"] = found["end"] - found["start"]
     shown = np.lexsort((-found["duration"], found["start"], found["thread"]))
     return {name: found[name][shown] for name in COLUMNS}
 
@@ -339,60 +399,74 @@ def timeline_region(opened: OpenRecording, most: int, shown: Callable[[str], str
 
     :param most: about how many entries it has at most. :param shown: how an object is named.
     """
-    apis: dict[Any, int] = {}
-    objects: dict[str, int] = {}
-    parts, first = [], 0
-    lives = np.array([thread.destroyed for thread in opened.threads], np.int64)
-    for recording in opened.recordings:
-        parts.append(_calls(recording, first, lives, opened.start, apis, objects))
-        first += len(recording.threads)
-    calls = CallColumns(*map(np.concatenate, zip(*parts, strict=True)))
-    columns = joined(calls, most).columns
+    recorded = _RecordedCalls(opened)
+    found = joined(recorded.blocks(), most)
     return Timeline(
         round(opened.live * 1e9),
         opened.processes,
         [TimelineThread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
-        [ApiFunction(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
-        list(map(shown, objects)),
-        {name: column.tolist() for name, column in columns.items()},
+        [
+            ApiFunction(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit)
+            for api in recorded.apis
+        ],
+        list(map(shown, recorded.objects)),
+        {name: column.tolist() for name, column in found.columns.items()},
         _stops(opened.stops),
-        len(calls.start),
+        recorded.calls,
     ).as_region()
 
 
-def _calls(
-    recording: Recording, first: int, lives: Ints, start: int, apis: dict[Any, int], objects: dict[str, int]
-) -> CallColumns:
-    """The calls of a process.
+class _RecordedCalls:
+    """The calls of a run for its timeline, in blocks.
 
-    :param first: the number of its first thread in the run. :param lives: when each thread of the run ended.
-    :param apis: and :param objects: get what is new in it.
+    :ivar apis: functions and their numbers, :ivar objects: likewise, and :ivar calls: how many there are, of
+        the blocks so far.
     """
-    table = recording.columns()
-    used_apis, api = np.unique(table["api"], return_inverse=True)
-    used_objects, object = np.unique(table["object"], return_inverse=True)
-    names = [label_of(recording, number) for number in used_objects.tolist()]
-    thread = table["thread"].astype(np.int64) + first
-    begin = table["start"]
-    # A call that has not returned lasts as long as its thread.
-    end = np.maximum(np.where(table["end"] < 0, lives[thread], table["end"]), begin)
-    numbers = [apis.setdefault(recording.apis[number], len(apis)) for number in used_apis.tolist()]
-    places = [objects.setdefault(name, len(objects)) if name else NO_OBJECT for name in names]
-    return CallColumns(
-        thread,
-        np.array(numbers, np.int64)[api],
-        np.array(places, np.int64)[object],
-        begin - start,
-        end - begin,
-        table["amount"].astype(np.int64),
-    )
+
+    def __init__(self, opened: OpenRecording) -> None:
+        self._opened = opened
+        self._lives = [thread.destroyed for thread in opened.threads]
+        self.apis: dict[Any, int] = {}
+        self.objects: dict[str, int] = {}
+        self.calls = 0
+
+    def blocks(self) -> Iterator[CallColumns]:
+        """The calls of each thread by their starts; concurrent ones are a block of their own."""
+        thread = 0
+        for recording in self._opened.recordings:
+            apis, objects = (np.full(len(each) + 1, SEVERAL) for each in (recording.apis, recording.objects))
+            objects[-1] = NO_OBJECT
+            for number in range(len(recording.threads)):
+                for block in recording.blocks(number):
+                    table = block.calls[block.held :]
+                    for api in np.unique(table["api"][apis[table["api"]] == SEVERAL]).tolist():
+                        apis[api] = self.apis.setdefault(recording.apis[api], len(self.apis))
+                    for item in np.unique(table["object"][objects[table["object"]] == SEVERAL]).tolist():
+                        objects[item] = self.objects.setdefault(label_of(recording, item), len(self.objects))
+                    self.calls += len(table)
+                    yield self._columns(table, thread, apis, objects)
+                thread += 1
+
+    def _columns(self, table: Any, thread: int, apis: Ints, objects: Ints) -> CallColumns:
+        begin = table["start"]
+        # A call that has not returned lasts as long as its thread.
+        end = np.maximum(np.where(table["end"] < 0, self._lives[thread], table["end"]), begin)
+        return CallColumns(
+            np.full(len(table), thread, np.int64),
+            apis[table["api"]],
+            objects[table["object"]],
+            begin - self._opened.start,
+            end - begin,
+            table["amount"].astype(np.int64),
+        )
 
 
 def _stops(stops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Starts and durations; of very many stops those that are near become one."""
     starts, ends = np.array(stops, np.int64).reshape(-1, 2).T
     same = np.zeros_like(starts)
-    columns = joined(CallColumns(same, same, same, starts, ends - starts, same), MAX_STOPS).columns
+    calls = CallColumns(same, same, same, starts, ends - starts, same)
+    columns = joined([calls], MAX_STOPS).columns
     return list(zip(columns["start"].tolist(), columns["duration"].tolist(), strict=True))
 
 
@@ -401,6 +475,9 @@ COLLECTOR_DEFAULT_UNITS: Final = {
     "time": "s", "cpu": "s", "stopped": "s", "sleep": "s", "disk": "B", "net": "B", "random": "B",
 }  # fmt: skip
 _SUPPORTS: Final = "import sys; sys.exit(sys.version_info < (3, 9))"
+_PASSES: Final = 3
+"""How often the calls are gone through: for their names, their times and the timeline."""
+_MEBIBYTE: Final = 1 << 20
 _OTHERS: Final = "perun collect trace records programs of other languages"
 
 
@@ -432,7 +509,9 @@ class IslandCollector:
             folder = ctx.scratch / "island"
             shutil.rmtree(folder, ignore_errors=True)
             sample = _record(run, params, folder, ctx)
-            builder.add(_opened(folder, sample), sample)
+            reading = _Reading(f"reading the calls of {run}", folder, ctx)
+            builder.add(_opened(folder, sample, reading), sample)
+            reading.done()
             if sample.early:
                 break
         ctx.report(f"recording {run}", params.repeat, params.repeat)
@@ -508,13 +587,30 @@ def _require_support(run: Run, python: str) -> None:
         )
 
 
-def _opened(folder: Path, sample: RunSample) -> OpenRecording:
+class _Reading:
+    """Reports how far the recordings in a folder were read, which are gone through a few times."""
+
+    def __init__(self, activity: str, folder: Path, ctx: CollectContext) -> None:
+        self._report = partial(ctx.report, activity)
+        sizes = [path.stat().st_size for path in folder.glob(f"{opening.PREFIX}*")]
+        self._read, self._all = 0, _PASSES * sum(sizes) // _MEBIBYTE + 1
+
+    def __call__(self, size: int) -> None:
+        self._read += size
+        self._report(min(self._read // _MEBIBYTE, self._all - 1), self._all)
+
+    def done(self) -> None:
+        """All was read."""
+        self._report(self._all, self._all)
+
+
+def _opened(folder: Path, sample: RunSample, progress: Callable[[int], None]) -> OpenRecording:
     """What was recorded.
 
     :raises JobFailed: where nothing was, but by an interruption, which goes on then.
     """
     try:
-        return opening.read(folder)
+        return opening.read(folder, progress=progress)
     except PerunError:
         if sample.interruption is not None:
             raise sample.interruption from None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -179,16 +179,18 @@ class OpenRecording:
         return rows, threads, stops
 
 
-def read(folder: Path, rule: str = "") -> OpenRecording:
+def read(folder: Path, rule: str = "", progress: Callable[[int], None] = lambda _: None) -> OpenRecording:
     """The run that was recorded to this folder.
 
     :param rule: the rule for stops, in place of the one that the run was started with.
+    :param progress: is told of the bytes of recordings that were read, here and later: once for each time
+        that their calls are gone through.
     :raises ProfileError: where something in it is damaged or missing.
     :raises JobFailed: where nothing was recorded, since the program never started.
     """
     result = results.read(folder)
     paths = sorted(path for path in folder.iterdir() if path.name.startswith(PREFIX))
-    found = [record.read(path) for path in paths]
+    found = [record.read(path, progress) for path in paths]
     found.sort(key=lambda one: (one.pid != result.pid, one.started))
     if not found or found[0].pid != result.pid:
         raise JobFailed(

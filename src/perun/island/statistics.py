@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from perun.island.accounting import Account, IslandEntries, Stops, account
+from perun.island.accounting import Account, CallTimes, IslandEntries, IslandTime, Stops
 from perun.island.layout import CONCURRENT, Api
+from perun.island.scan import chosen
 
 if TYPE_CHECKING:
     from perun.island.record import Recording, Thread
@@ -98,30 +100,28 @@ def of_process(
     :param throttled: ns for which the scheduler held its control group back.
     """
 
-    import numpy as np
-
-    columns = recording.columns()
     names = unique_names(thread.name for thread in recording.threads)
-    bounds = np.searchsorted(columns["thread"], np.arange(len(names) + 1))
     if len(stops.starts):
-        stops = stops.tightened(_moments(columns))
+        stops = stops.tightened(_moments(recording))
     waits = {item.number for item in recording.objects if item.kind not in _NOT_WAITED_FOR}
     rows: list[Usage] = []
     lives: list[ThreadTime] = []
-    for thread, name, first, last in zip(recording.threads, names, bounds[:-1], bounds[1:], strict=True):
-        calls = columns[first:last]
+    for thread, name in zip(recording.threads, names, strict=True):
         born, died = life_of(thread, ended)
-        taking = (calls["flags"] & CONCURRENT) == 0
         entered = IslandEntries(thread.island, *recording.entered(thread.number))
-        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule, waits)
+        found = Account(recording.apis, (born, died), entered, stops, rule, waits)
         own = _Rows(number, name, recording)
-        own.calls(calls[taking], found)
-        own.concurrent(calls[~taking])
-        own.between(thread, died, found, throttled)
+        for block in recording.blocks(thread.number):
+            if len(block.calls) and block.calls["flags"][0] & CONCURRENT:
+                own.concurrent(block.calls)
+            else:
+                own.calls(chosen(block.calls, block.done), found.add(block))
+        between = found.between()
+        own.between(thread, died, between, throttled)
         rows += own.usage()
-        outside = sum(one.stopped for one in found.between.values())
+        outside = sum(one.stopped for one in between.values())
         by_rule = {rule: (stopped + outside) / SECOND for rule, stopped in found.by_rule.items()}
-        ambiguous = int(found.calls.ambiguous.sum()) / SECOND
+        ambiguous = own.ambiguous / SECOND
         lives.append(ThreadTime(number, name, born, died, by_rule[rule], ambiguous, by_rule))
     return rows, lives, stops
 
@@ -189,11 +189,25 @@ def _sum(one: Usage, two: Usage) -> Usage:
     )
 
 
-def _moments(columns: Any) -> Any:
+def _moments(recording: Recording) -> Iterator[Any]:
+    """When the process did something: rising times of each block of calls."""
     import numpy as np
 
-    ends = columns["end"]
-    return np.sort(np.concatenate((columns["start"], ends[ends >= 0])))
+    for thread in recording.threads:
+        for block in recording.blocks(thread.number):
+            calls = block.calls[block.held :]
+            ends = calls["end"]
+            yield np.sort(np.concatenate((calls["start"], ends[ends >= 0])))
+
+
+class _Sum(NamedTuple):
+    """What the calls of one API on one object add up to, in one island; times in ns."""
+
+    amount: int
+    physical: int
+    calls: int
+    spent: int
+    ambiguous: int
 
 
 class _Rows:
@@ -204,31 +218,32 @@ class _Rows:
         self._thread = thread
         self._recording = recording
         self._islands = unique_names(recording.islands)
-        self._found: dict[tuple[int, str, str, int], Usage] = {}
+        self._sums: dict[tuple[bool, int, int, int], _Sum] = {}
+        self._times: dict[tuple[int, str], Usage] = {}
         self._stopped: Counter[int] = Counter()
+        self._short = 0
+        self.ambiguous = 0
 
-    def calls(self, calls: Any, found: Account) -> None:
+    def calls(self, calls: Any, times: CallTimes) -> None:
         """What each call used, and took."""
-        times = found.calls
-        for rows in self._groups(calls):
-            first = calls[rows[0]]
-            self._stopped[int(first["island"])] += int(times.stopped[rows].sum())
-            spent = int((times.actual - times.stopped)[rows].sum())
-            self._add(calls[rows], spent, int(times.ambiguous[rows].sum()))
+        self._short += int(times.actual[times.actual < _SHORT].sum())
+        self.ambiguous += int(times.ambiguous.sum())
+        for island in set(calls["island"][times.stopped > 0].tolist()):
+            self._stopped[island] += int(times.stopped[calls["island"] == island].sum())
+        self._add(False, calls, times.actual - times.stopped, times.ambiguous)
 
     def concurrent(self, calls: Any) -> None:
         """What was used by calls during which the thread did other things."""
-        for rows in self._groups(calls):
-            self._add(calls[rows], 0, 0)
+        nothing = 0 * calls["start"]
+        self._add(True, calls, nothing, nothing)
 
-    def between(self, thread: Thread, died: int, found: Account, throttled: int) -> None:
+    def between(self, thread: Thread, died: int, found: dict[int, IslandTime], throttled: int) -> None:
         """What the thread did in no call: it computed, which its own clock says, or it waited: for a
         processor, for the interpreter's lock, or in what no hook sees. What a thread that was killed did
         after its clock was read last, nobody knows.
         """
-        actual = found.calls.actual
-        computing = max(0, thread.cpu - int(actual[actual < _SHORT].sum())) if thread.cpu >= 0 else -1
-        outside = {island: one.time - one.stopped for island, one in found.between.items()}
+        computing = max(0, thread.cpu - self._short) if thread.cpu >= 0 else -1
+        outside = {island: one.time - one.stopped for island, one in found.items()}
         total = sum(outside.values())
         user = min(total, max(0, computing))
         held = min(total - user, throttled)
@@ -243,19 +258,39 @@ class _Rows:
             for subtype, spent in parts.items():
                 if spent:
                     self._time(island, _KINDS.get(subtype, "wait"), subtype, spent)
-        for island, one in found.between.items():
+        for island, one in found.items():
             self._stopped[island] += one.stopped
-        for island, stopped in self._stopped.items():
+        for island, stopped in sorted(self._stopped.items()):
             if stopped:
                 self._time(island, "stopped", "stopped", stopped)
 
     def usage(self) -> Iterator[Usage]:
         """The rows."""
-        yield from self._found.values()
+        found: dict[tuple[int, str, str, int], Usage] = {}
+        for (_, island, number, item), one in sorted(self._sums.items()):
+            api: Api = self._recording.apis[number]
+            row = Usage(
+                self._process,
+                self._thread,
+                self._name(island),
+                api.type,
+                api.subtype,
+                label_of(self._recording, item),
+                one.amount / SECOND if api.unit == "s" else float(one.amount),
+                api.unit,
+                one.physical if api.unit == "B" else 0,
+                one.calls,
+                one.spent / SECOND,
+                one.ambiguous / SECOND,
+                api.resource,
+            )
+            key = (island, api.type, api.subtype, item)
+            found[key] = _sum(found[key], row) if key in found else row
+        yield from found.values()
+        yield from self._times.values()
 
-    def _groups(self, calls: Any) -> Iterator[Any]:
-        """The positions of the calls of one island, API and object."""
-
+    def _add(self, concurrent: bool, calls: Any, spent: Any, ambiguous: Any) -> None:
+        """Add to the sums of each island, API and object."""
         import numpy as np
 
         if not len(calls):
@@ -264,41 +299,28 @@ class _Rows:
         kinds = calls["island"].astype(np.int64) * len(self._recording.apis) + calls["api"]
         keys = kinds * objects + calls["object"] + 1
         order = np.argsort(keys, kind="stable")
-        yield from np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
-
-    def _add(self, calls: Any, spent: int, ambiguous: int) -> None:
-        import numpy as np
-
-        island, number, item = (int(calls[0][name]) for name in ("island", "api", "object"))
-        api: Api = self._recording.apis[number]
+        firsts = np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1))
         amounts, physical = calls["amount"], calls["physical"]
-        amount = float(amounts.sum())
-        through = int(np.where(physical < 0, amounts, physical).sum()) if api.unit == "B" else 0
-        row = self._row(island, api.type, api.subtype)._replace(
-            object=self._label(item),
-            amount=amount / SECOND if api.unit == "s" else amount,
-            unit=api.unit,
-            physical=through,
-            calls=len(calls),
-            seconds=spent / SECOND,
-            ambiguous=ambiguous / SECOND,
-            resource=api.resource,
-        )
-        key = (island, api.type, api.subtype, item)
-        self._found[key] = _sum(self._found[key], row) if key in self._found else row
+        physical = np.where(physical < 0, amounts, physical)
+        columns = (amounts, physical, np.ones_like(amounts), spent, ambiguous)
+        sums = np.stack([np.add.reduceat(column[order], firsts) for column in columns], axis=1).tolist()
+        first = calls.take(order[firsts])
+        parts = zip(*(first[name].tolist() for name in ("island", "api", "object")), sums, strict=True)
+        for island, api, item, sum_ in parts:
+            key = concurrent, island, api, item
+            if before := self._sums.get(key):
+                sum_ = map(add, before, sum_)
+            self._sums[key] = _Sum(*sum_)
 
     def _time(self, island: int, type: str, subtype: str, time: int) -> None:
-        row = self._row(island, type, subtype)
         seconds = time / SECOND
-        self._found[island, type, subtype, -1] = row._replace(amount=seconds, unit="s", seconds=seconds)
+        self._times[island, subtype] = Usage(
+            self._process, self._thread, self._name(island), type, subtype, "", seconds, "s", 0, 0, seconds
+        )
 
-    def _row(self, island: int, type: str, subtype: str) -> Usage:
+    def _name(self, island: int) -> str:
         known = 0 <= island < len(self._islands)  # or the recording is damaged
-        name = self._islands[island] if known else f"island {island}"
-        return Usage(self._process, self._thread, name, type, subtype, "", 0.0, "", 0, 0, 0.0)
-
-    def _label(self, number: int) -> str:
-        return label_of(self._recording, number)
+        return self._islands[island] if known else f"island {island}"
 
 
 def label_of(recording: Recording, number: int) -> str:

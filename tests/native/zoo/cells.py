@@ -134,6 +134,12 @@ def _differences(program: Program, engine: str, profile: Profile) -> Iterator[tu
         if not any(one["subtype"] == "real" and one["amount"] > 0 for _, one in profile.all_resources()):
             yield "real", "no time"
         return
+    if engine == "island":
+        files = [one for _, one in profile.all_resources() if one["subtype"] == "filewrite"]
+        written = sum(one["amount"] for one in files if program.name in one["uid"])
+        if written != program.written:
+            yield "written", f"{written} characters in place of {program.written}"
+        return
     if engine == "memory --python":
         rows = [one for _, one in profile.all_resources() if one["subtype"] == "allocations"]
         if not any(one["uid"].get("function") == "build" for one in rows):

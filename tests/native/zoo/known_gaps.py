@@ -7,12 +7,16 @@ _SILENT: Final = "functions that uftrace could not patch have no calls, and no n
 
 KNOWN_GAPS: Final[Mapping[tuple[str, str], str]] = {
     **dict.fromkeys(
-        (("becomes_another", "uftrace"), ("plugin", "uftrace"), ("extension", "uftrace")),
-        _SILENT,
+        (("becomes_another", "uftrace"), ("plugin", "uftrace"), ("extension", "uftrace")), _SILENT
     ),
     ("musl", "uftrace"): "uftrace never ends",
     ("set_user", "uftrace"): "uftrace never ends",
     ("killed", "uftrace"): "uftrace prints a message among the errors of the program",
-    ("borrowed_memory", "callgrind"): "callgrind counts calls again that a child of vfork is born in",
+    ("self_checking", "ebpf"): "a probe is a byte of the code, which a program that reads its code sees",
+    **dict.fromkeys(
+        (("seccomp", "uftrace"), ("no_clock", "uftrace")),
+        "uftrace does not know that a program confines itself",
+    ),
+    ("seccomp", "memory"): "system calls of the recorder end a program that allows few; a note says so",
 }
 """By program and engine."""

@@ -32,6 +32,7 @@ class Program(NamedTuple):
     :ivar status: its exit status, or the negative number of the signal that ends it.
     :ivar loaded: as `calls`, of functions in the library or in assembly. :ivar trace: parameters of the
         collector trace.
+    :ivar written: how many characters it writes to files of its name.
     :ivar fast: whether it belongs to the fast half.
     :ivar refused: by engine, what a refusal says, or a note of a profile that lacks something; an engine that
         is not there has to be exact.
@@ -49,6 +50,7 @@ class Program(NamedTuple):
     library: Library | None = None
     loaded: Mapping[str, int] = NONE
     trace: Mapping[str, Any] = NONE
+    written: int = 0
     fast: bool = False
     refused: Mapping[str, str] = NONE
     package: str = "build-essential"
@@ -127,7 +129,10 @@ PROGRAMS: Final = (
         refused={"callgrind": "switches stacks"}, fast=True
     ),
     _c("forks", {"spawn": 2, "in_child": 2, "work": 35}, fast=True),
-    _c("borrowed_memory", {"spawn": 6, "in_child": 6}, allocations={"keep": 6}),
+    _c(
+        "borrowed_memory", {"spawn": 6, "in_child": 6}, allocations={"keep": 6},
+        refused={"callgrind": "uses vfork"}
+    ),
     _c(
         "becomes_itself", {"main": 3, "work": 60}, args="3", allocations={"keep": 3},
         refused={"memory": _OTHER_PROGRAM, "callgrind": _OTHER_PROGRAM}
@@ -166,24 +171,60 @@ PROGRAMS: Final = (
         "stripped", "-s", refused=dict.fromkeys(("ebpf", "memory", "callgrind", "complexity"), _NO_SYMBOLS)
     ),
     _ordinary("no_debug", "-g0", sizes={}, refused={"memory": _NO_SYMBOLS}),
-    _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "debuginfo reader"}),
+    _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "without -gsplit-dwarf"}),
     _ordinary("compressed_debug", "-gz"),
     _ordinary("native_cpu", "-O3", "-march=native"),
     _ordinary("control_flow", "-fcf-protection=full", fast=True),
     _ordinary(
         "musl", compiler="musl-gcc", package="musl-tools", refused={"memory": "musl", "complexity": "musl"}
     ),
-    _ordinary("set_user", refused={"memory": "privileges", "callgrind": "valgrind cannot run"}),
+    _ordinary("set_user", refused={"memory": "privileges", "callgrind": "privileges"}),
     _c("fails", {"work": 20}, status=3),
     _c("killed", {"work": 20, "last": 1}, status=-6, fast=True),
+    _ordinary(
+        "sanitized", "-fsanitize=address",
+        refused=dict.fromkeys(("memory", "complexity", "callgrind"), "AddressSanitizer")
+    ),
+    _ordinary("instrumented", "-finstrument-functions"),
+    _c("seccomp", {"work": 20, "lock": 1}, refused={"callgrind": "seccomp"}, fast=True),
+    _c(
+        "no_clock", {"work": 20}, refused={"memory": "PR_SET_TSC", "complexity": "PR_SET_TSC"}, fast=True
+    ),
+    _c(
+        "own_namespace", {}, loaded={"hold": 20}, allocations={"keep": 20, "hold": 20}, more=("-ldl",),
+        library=Library(
+            "own_namespace_library.c", "libown.so", ("gcc", "-shared", "-fPIC", "-g", "-O2")
+        ),
+        args="./libown.so", trace={"libs": ("libown.so",), "strategy": "all"},
+        refused={"memory": "calls dlmopen"}, fast=True
+    ),
+    _c("other_root", {"work": 20}, refused={"callgrind": "its root folder"}, fast=True),
+    _c("quick_exit", {"work": 20}, fast=True),
+    _c(
+        "small_stacks", {"routine": 3, "work": 15}, "-Wl,-z,now", allocations={"keep": 15},
+        refused={"callgrind": "switches stacks"}, fast=True
+    ),
+    _c("many_threads", {"work": 400, "step": 2000}, "-pthread", allocations={"keep": 400}, fast=True),
+    _c("nested_functions", {**_twenty("outer", "apply"), "inner.0": 20}, fast=True),
+    _c("self_checking", {"work": 20, "checksum": 2}, fast=True),
+    _c("unprivileged", {"work": 20}, refused={"callgrind": "changed its user"}, fast=True),
+    _c("closes_all", {"work": 20}, fast=True),
+    _c("main_leaves", {"work": 1, "step": 20}, "-pthread", fast=True),
+    _c(
+        "no_data", {"squares": 20, "square": 190}, "-static", "-nostdlib", "-fno-stack-protector",
+        allocations={}, sizes={"squares": TWENTY},
+        refused={"memory": _STATIC, "complexity": "does not compile", "callgrind": "knows no file"}
+    )._replace(calls={"squares": 20, "square": 190}),
     Program(
         "go", ("go build",), {"main.square": 80, "main.squares": 4, "main.deeper": 201}, allocations={},
-        package="golang-go", refused={"memory": _STATIC, "callgrind": "begins anew|valgrind cannot run"}
+        package="golang-go", refused={"memory": _STATIC, "callgrind": "begins anew|Valgrind cannot run"}
     ),
     Program(
         "rust", ("rustc", "-g", "-O"), {"rust::square": 20, "rust::List::push": 20, "rust::risky": 20},
         allocations={"rust::List::push": 4}, package="rustc"
     ),
+    Program("spawned", ("python3",), {}, allocations={}, written=40),
+    Program("fork_server", ("python3",), {}, allocations={}, written=40),
     Program("script", ("sh",), {}, allocations={}, status=4, refused={"ebpf": "not an ELF program"}),
     Program(
         "extension", ("python3",), {}, loaded={"squared": 5000}, allocations={"keep": 1},

@@ -17,6 +17,7 @@ from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
 from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.instructions.collector import InstructionsCollector, InstructionsParams
+from perun.collect.island import IslandCollector, IslandParams
 from perun.collect.memory.collector import MemoryCollector, MemoryParams
 from perun.collect.time import TimeCollector, TimeParams
 from perun.collect.trace.collector import TraceCollector, make_engine
@@ -74,6 +75,15 @@ def _memory_of_python(program: Program) -> tuple[Any, Any]:
     return MemoryCollector(), MemoryParams(python=True, timeout=TIMEOUT)
 
 
+def _island(program: Program) -> tuple[Any, Any]:
+    return IslandCollector(), IslandParams(timeout=TIMEOUT)
+
+
+def _has_functions(program: Program) -> bool:
+    """Whether it has functions that are not of Python, or is refused for want of them."""
+    return program.source.suffix != ".py" or program.library is not None
+
+
 def _complexity(program: Program) -> tuple[Any, Any]:
     sources = tuple(str(FOLDER / name) for name in _files(program))
     options = [word for word in program.compiler[1:] if word != "-g"] + _options(program)
@@ -106,9 +116,10 @@ ENGINES: Final[Mapping[str, Engine]] = {
     "time": Engine(_time, _always),
     "memory": Engine(_memory, _always),
     "memory --python": Engine(_memory_of_python, _always, lambda program: program.source.suffix == ".py"),
+    "island": Engine(_island, _always, lambda program: program.source.suffix == ".py"),
     "complexity": Engine(_complexity, _always, lambda program: program.is_c),
-    **{name: Engine(_trace(name), _no_tracer(name)) for name in ("ebpf", "uftrace", "stap")},
-    **{name: Engine(_counted(name), _no_counter(name)) for name in ("callgrind", "perf")},
+    **{name: Engine(_trace(name), _no_tracer(name), _has_functions) for name in ("ebpf", "uftrace", "stap")},
+    **{name: Engine(_counted(name), _no_counter(name), _has_functions) for name in ("callgrind", "perf")},
 }
 
 

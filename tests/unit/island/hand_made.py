@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from perun.island.layout import APIS, NUMBERS, Api
-from perun.island.record import Call, Object, Thread
+from perun.island.layout import APIS, CONCURRENT, NUMBERS, Api
+from perun.island.record import DTYPE as DTYPE_OF_CALLS
+from perun.island.record import Call, CallBlock, Object, Recording, Thread, call_blocks
+from perun.island.scan import SLOT
 
 DTYPE = np.dtype(
     [
@@ -42,6 +44,26 @@ def call(
 def columns(calls: Iterable[Call]) -> Any:
     ordered = sorted(calls, key=lambda one: (one.thread, one.start))
     return np.array([tuple(getattr(one, name) for name in DTYPE.names or ()) for one in ordered], DTYPE)
+
+
+def blocks(calls: Iterable[Call], size: int = 3) -> Iterator[CallBlock]:
+    """The calls of one thread in blocks of so many; concurrent ones behind all others."""
+    found = columns(calls).astype(DTYPE_OF_CALLS)
+    concurrent = (found["flags"] & CONCURRENT) != 0
+    none = np.zeros(0, SLOT)
+    taking = found[~concurrent]
+    yield from call_blocks((none, taking[at : at + size]) for at in range(0, len(taking), size))
+    if concurrent.any():
+        yield CallBlock(found[concurrent], 0, np.ones(int(concurrent.sum()), np.bool_))
+
+
+def columns_of(recording: Recording) -> Any:
+    """All calls of a recording by thread and start."""
+    parts = [
+        block.calls[block.done] for thread in recording.threads for block in recording.blocks(thread.number)
+    ]
+    found = np.concatenate([np.zeros(0, DTYPE_OF_CALLS), *parts])
+    return found[np.lexsort((found["start"], found["thread"]))]
 
 
 def thread(number: int, name: str, created: float, destroyed: float = -1.0, **more: int) -> Thread:
@@ -83,8 +105,8 @@ class HandMade:
         self.islands = list(islands)
         self.ended = max((one.end for one in self._calls), default=0)
 
-    def columns(self) -> Any:
-        return columns(self._calls)
+    def blocks(self, number: int) -> Iterator[CallBlock]:
+        yield from blocks(one for one in self._calls if one.thread == number)
 
     def of_thread(self, number: int) -> Iterator[Call]:
         return iter(sorted((one for one in self._calls if one.thread == number), key=lambda one: one.start))

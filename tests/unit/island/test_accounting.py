@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hand_made import api, call, columns, ns
+from hand_made import api, blocks, call, ns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.island.accounting import Account, IslandEntries, Stops, account, no_stops
+from perun.island.accounting import Account, CallTimes, IslandEntries, IslandTime, Stops, no_stops
 from perun.island.layout import APIS
 from perun.island.record import Call
 from perun.island.stop_log import RULES
@@ -57,15 +57,38 @@ def entered(first: int = 0, *others: tuple[float, int]) -> IslandEntries:
     return IslandEntries(first, times, np.array([island for _, island in others], np.int64))
 
 
+class Accounted(NamedTuple):
+    """What the account of a thread says, `calls` by their starts."""
+
+    live: int
+    calls: CallTimes
+    between: dict[int, IslandTime]
+    by_rule: dict[str, int]
+
+
+def accounted(
+    calls: list[Call], life: tuple[int, int], islands: IslandEntries, during: Stops, rule: str, size: int
+) -> Accounted:
+    """The account that is given the calls in blocks of this size."""
+    account = Account(APIS, life, islands, during, rule)
+    ordered = sorted(calls, key=lambda one: one.start)
+    numbered = [one._replace(physical=number) for number, one in enumerate(ordered)]
+    rows = []
+    for block in blocks(numbered, size):
+        numbers = block.calls["physical"][block.done].tolist()
+        rows += zip(numbers, *(column.tolist() for column in account.add(block)), strict=True)
+    columns = np.array(sorted(rows), np.int64).reshape(-1, 4).T[1:]
+    return Accounted(life[1] - life[0], CallTimes(*columns), account.between(), account.by_rule)
+
+
 def of(
     calls: list[Call], life: tuple[float, float], stopped: Stops, rule: str = "exact",
     islands: IslandEntries | None = None
-) -> Account:  # fmt: skip
-    known = islands or entered()
-    return account(columns(calls), APIS, (ns(life[0]), ns(life[1])), known, stopped, rule)
+) -> Accounted:  # fmt: skip
+    return accounted(calls, (ns(life[0]), ns(life[1])), islands or entered(), stopped, rule, 2)
 
 
-def parts(found: Account) -> int:
+def parts(found: Accounted) -> int:
     """All that the thread did; `live` if nothing is missing and nothing twice."""
     return int(found.calls.actual.sum()) + sum(one.time for one in found.between.values())
 
@@ -137,7 +160,9 @@ def test_what_a_damaged_recording_says_counts_no_time_twice() -> None:
 
 
 def test_a_stop_ends_where_the_process_does_something_again() -> None:
-    late = stops((1, 2), (3, 4), (5, 6)).tightened(np.array([ns(0.5), ns(1.5), ns(1.6), ns(7)]))
+    late = stops((1, 2), (3, 4), (5, 6)).tightened(
+        np.array(list(map(ns, seen))) for seen in ((0.5, 7), (1.6,), (1.5, 1.6))
+    )
     assert late.ends.tolist() == [ns(1.5), ns(4), ns(6)] and late.starts.tolist() == [ns(1), ns(3), ns(5)]
 
 
@@ -220,12 +245,12 @@ def simulated(plan: Plan, rule: str) -> Counter[str]:
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 @settings(max_examples=examples(60))
-@given(plan=plans())
-def test_a_random_thread_is_accounted_as_the_simulator_does(rule: str, plan: Plan) -> None:
+@given(plan=plans(), size=st.integers(1, 8))
+def test_a_random_thread_is_accounted_as_the_simulator_does(rule: str, plan: Plan, size: int) -> None:
     edges = [step for step in sorted(plan.stopped) if step - 1 not in plan.stopped]
     ends = [step + 1 for step in sorted(plan.stopped) if step + 1 not in plan.stopped]
     during = Stops(np.array(edges, np.int64), np.array(ends, np.int64))
-    result = account(columns(plan.calls), APIS, (0, plan.length), entered(), during, rule)
+    result = accounted(plan.calls, (0, plan.length), entered(), during, rule, size)
     found = Counter({"stopped": sum(one.stopped for one in result.between.values())})
     found["cpu"] = sum(one.time - one.stopped for one in result.between.values())
     made = sorted(plan.calls, key=lambda one: one.start)

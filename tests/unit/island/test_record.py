@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hand_made import columns_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,8 +83,8 @@ def test_all_that_a_file_says(tmp_path: Path) -> None:
         (0, 1, SLEEP, 3000, -1, -1, 77, 0, -1, -1, 0),
     ]
     assert [tuple(call) for call in found.calls()] == calls
-    assert found.columns().dtype == np.dtype(DTYPE)
-    assert sorted(found.columns().tolist(), key=lambda call: call[3]) == calls
+    assert columns_of(found).dtype == np.dtype(DTYPE)
+    assert sorted(columns_of(found).tolist(), key=lambda call: call[3]) == calls
 
 
 def test_names_of_what_the_parent_opened(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_a_header_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 def test_a_text_of_negative_length_hides_no_calls(tmp_path: Path) -> None:
     note = layout.SLOT.pack(1100, 1100, -1, layout.NOTE_OBJECT, 0, 4)
     found = read(written(tmp_path / "rec", chunk(0, 0, note + slot(WRITE, 1300, 1305, 8, 4))))
-    assert [call.start for call in found.of_thread(0)] == [1300] == found.columns()["start"].tolist()
+    assert [call.start for call in found.of_thread(0)] == [1300] == columns_of(found)["start"].tolist()
 
 
 @given(data=st.data())
@@ -170,4 +171,4 @@ def test_damage_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, dat
     except DamagedCallRecording:
         return
     streamed = [tuple(call) for thread in found.threads for call in found.of_thread(thread.number)]
-    assert len(streamed) == len(found.columns()) <= 60
+    assert len(streamed) == len(columns_of(found)) <= 60

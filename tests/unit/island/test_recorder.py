@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 import running
+from hand_made import columns_of
 from running import PACKAGE, alone, names, recorded, recordings
 
-from perun.island import layout, record
+from perun.island import layout, record, scan, statistics
 from perun.island import recorder as library
+from perun.island.accounting import no_stops
 
 PROGRAMS = Path(__file__).parent / "programs"
 PROJECT = Path(__file__).parents[3]
@@ -267,7 +269,7 @@ class TestThreads:
         ]
         assert random == [(3, 1), (2, 1), (1, 0)]
         assert [one.island for one in recording.threads] == [0, 1]
-        columns = recording.columns()
+        columns = columns_of(recording)
         assert sorted(columns["island"][columns["api"] == layout.NUMBERS["random.bytes"]].tolist()) == [
             0, 1, 1
         ]  # fmt: skip
@@ -403,7 +405,7 @@ def test_limits_wait_inside_of_the_call_and_refuse(tmp_path: Path, native: bool)
         if call.object == number and recording.apis[call.api].name == "file.write"
     )
     assert call.end - call.start >= 10_000_000 and call.start < call.expected <= call.end
-    assert call.expected in recording.columns()["expected"]
+    assert call.expected in columns_of(recording)["expected"]
 
 
 def test_all_calls_of_os(tmp_path: Path, native: bool) -> None:
@@ -495,7 +497,7 @@ def test_many_writes_take_little_memory(tmp_path: Path, native: bool) -> None:
     done = recorded(text, tmp_path / "rec", native, tmp_path / "x")
     assert int(done.stdout) < 4096, done.stderr
     (recording,) = recordings(tmp_path / "rec")
-    columns = recording.columns()
+    columns = columns_of(recording)
     written = columns[columns["api"] == layout.NUMBERS["file.write"]]
     assert (len(written), int(written["amount"].sum())) == (300_003, 8 * 300_001 + len(done.stdout))
 
@@ -559,3 +561,52 @@ def test_header_and_module_say_the_same() -> None:
         fields = re.findall(r"^\s*(\w+) ([\w, \[\]]+);", body[1], re.M)
         assert sum(sizes[kind] * (names.count(",") + 1) for kind, names in fields) == form.size
     assert PACKAGE.is_dir()
+
+
+MANY_CALLS = """
+import asyncio, threading, time
+
+def lines(count):
+    for number in range(count):
+        if not number % 100:
+            time.sleep(0.0001)
+        yield f"{number}\\n"
+
+def write(name, count):
+    with open(name, "w") as file:
+        file.writelines(lines(count))
+    with open(name) as file, open(name + "2", "w") as copy:
+        copy.writelines(file)  # each line is read within this one call
+
+async def sleep(number):
+    await asyncio.sleep(number / 100000)
+    open("few", "a").write("x")
+
+async def main():
+    await asyncio.gather(*map(sleep, range(200)))
+
+threads = [threading.Thread(target=write, args=(f"many{number}", 3000)) for number in range(2)]
+for thread in threads:
+    thread.start()
+asyncio.run(main())
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_totals_and_timeline_do_not_depend_on_how_much_is_read_at_a_time(
+    native: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "recording"
+    done = recorded(MANY_CALLS, folder, native, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = []
+    for size in (1 << 30, 1):
+        monkeypatch.setattr(scan, "BLOCK", size)
+        (recording,) = recordings(folder)
+        assert max(len(list(recording.blocks(number))) for number in range(3)) > 2 or size > 1
+        rows, lives, _ = statistics.of_process(0, recording, recording.ended, no_stops(), "exact")
+        found.append((rows, lives, sorted(columns_of(recording).tolist())))
+    assert found[0] == found[1]
+    streamed = [tuple(call) for thread in recording.threads for call in recording.of_thread(thread.number)]
+    assert sorted(streamed) == found[0][2] and len(streamed) > 6_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -185,6 +186,20 @@ def program_of(run: Run) -> str:
     return find_executable(run.command().argv[0], run.cwd, run.environ)
 
 
+def has_other_privileges(program: str) -> bool:
+    """Whether a program runs with the privileges of another user, of a group, or with capabilities.
+
+    :raises OSError: where it cannot be looked at.
+    """
+    status = os.stat(program)
+    if status.st_mode & 0o6000 and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        return True
+    try:
+        return "security.capability" in os.listxattr(program)
+    except OSError:  # the file system has no attributes
+        return False
+
+
 def require_glibc(program: str, what: str) -> None:
     """Check that a program can load a library that was built for glibc. One that is linked statically, or is
     a script, passes.
@@ -197,6 +212,25 @@ def require_glibc(program: str, what: str) -> None:
         raise JobFailed(
             f"{program} is built for the C library {elf.c_library}, but the library that {what} is for glibc",
             "build the program for glibc, the usual C library of Linux",
+        )
+
+
+def refuse_sanitizer(program: str, what: str) -> None:
+    """Check that a program is not built with AddressSanitizer, which ends where another library is loaded
+    first or its memory lies elsewhere.
+
+    :param what: what cannot be done then, for the message: `record its allocations`.
+    :raises JobFailed: where it is.
+    """
+    try:
+        with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found = content[:4] == b"\x7fELF" and content.find(b"\0__asan_init\0") >= 0
+    except (OSError, ValueError):  # it is empty, or cannot be read
+        return
+    if found:
+        raise JobFailed(
+            f"{program} is built with AddressSanitizer, which allows nothing else to {what}",
+            "build it without -fsanitize=address, or use perun collect time, or trace with --engine ebpf",
         )
 
 

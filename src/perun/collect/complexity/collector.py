@@ -97,6 +97,7 @@ class ComplexityCollector:
         runs.require(self._library, _RUNTIME)
         measured, program = _build(run, params, ctx)
         runs.require_glibc(program, "records calls")
+        runs.refuse_sanitizer(program, "record its calls")
         return self._record(run, measured, program, params, ctx)
 
     def _record(

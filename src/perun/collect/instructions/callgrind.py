@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree, which
-from typing import ClassVar, Final
+from signal import SIGKILL
+from typing import ClassVar, Final, NamedTuple
 
 from perun.collect._common.recordings import RecordedFile
+from perun.collect._common.runs import has_other_privileges, instead, refuse_sanitizer
 from perun.collect.instructions.engines import (
     CountingOptions,
     InstructionCounts,
@@ -62,8 +65,14 @@ _COMMAND: Final = re.compile(rb"^==\d+== Command: (.*)$", re.MULTILINE)
 _LONGEST_COMMAND: Final = 200
 _PROCESS: Final = "process "
 _SWITCHES: Final = ("swapcontext", "setcontext")
+_SHARES_STACK: Final = ("vfork", "__vfork")
+_NO_FILE: Final = "???"
+"""In place of the file of code that Valgrind knows none of."""
+_SEEN: Final = 100
+"""Code of no file is told of from this part of all instructions on."""
 _OF_GO: Final = "runtime.morestack"
 _PARENT: Final = re.compile(rb"^==\d+== Parent PID: (\d+)$", re.MULTILINE)
+_ADVERTISED: Final = "callgrind_control"
 _HEAD: Final = 1 << 16
 _MAX_LINES: Final = 3
 _STUBS: Final = 3
@@ -82,6 +91,37 @@ _OPTIONS: Final = (
     *(f"--dump-before={function}" for function in ("fork", "_Fork", "vfork", "__vfork", "__spawnix")),
     "--combine-dumps=yes",
 )
+
+
+class _Cause(NamedTuple):
+    """Why Valgrind could not count: what its log says then, the reason, and what to do about it."""
+
+    said: re.Pattern[bytes]
+    reason: str
+    hint: str
+
+
+_CAUSES: Final = (
+    _Cause(
+        re.compile(rb"debuginfo reader: ensure_valid failed"),
+        "Valgrind cannot read its debug information, as releases before 3.20 cannot where that is split",
+        "compile it without -gsplit-dwarf, or install Valgrind 3.20 or newer",
+    ),
+    _Cause(
+        re.compile(rb"can not open cache simulation output file|can not create file"),
+        "it has changed its user, its root folder or its limits, so that Valgrind could not write the counts",
+        "run Perun as the user that it becomes, or let it keep its own while it is counted",
+    ),
+    _Cause(
+        re.compile(rb"unhandled instruction bytes"),
+        "Valgrind does not know one of its instructions, and raised SIGILL there",
+        "compile it without -march=native, or install a newer Valgrind",
+    ),
+)
+
+
+def _cause(text: bytes) -> _Cause | None:
+    return next((cause for cause in _CAUSES if cause.said.search(text)), None)
 
 
 class CallgrindEngine:
@@ -121,7 +161,8 @@ class CallgrindEngine:
         rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         argv = run.command().argv
-        find_executable(argv[0], run.cwd, run.environ)
+        self._program = find_executable(argv[0], run.cwd, run.environ)
+        refuse_sanitizer(self._program, "count its instructions")
         self._fixed = fixed_addresses(run.environ)
         if options.python:
             run = run._replace(environ={**run.environ, **ENVIRONMENT})
@@ -142,6 +183,8 @@ class CallgrindEngine:
         with Execution(counted, ctx.scratch, options.timeout, single_run=True, grace=GRACE) as execution:
             sample = execution.record()
             self._errors = [line for line in execution.last_errors() if line]
+        self._sample = sample
+        self._killed = os.WIFSIGNALED(sample.status) and os.WTERMSIG(sample.status) == SIGKILL
         if sample.status and not sample.early:
             logs = self._logs()
             first = self._first(logs)
@@ -187,6 +230,9 @@ class CallgrindEngine:
         lacks = [incomplete.lost(lost, "instructions")] if lost else []
         if len(recorded) < len(wanted):
             lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
+            notes += self._lost(logs, [pid for pid in wanted if pid not in recorded])
+        if cause := _cause(_text(logs[first])):
+            notes.append(f"{self._run}: {cause.reason}; {cause.hint}")
         costs = InstructionCosts(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
         return InstructionCounts(
             costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)), lines
@@ -207,9 +253,7 @@ class CallgrindEngine:
 
     def _became_another(self, log: Path) -> Iterator[str]:
         """A note where the process of the command has become another program, whose log this is then."""
-        with log.open("rb") as file:
-            found = _COMMAND.search(file.read(_HEAD))
-        said = found[1].decode("utf-8", "replace") if found else ""
+        said = _command(log)
         if said and _bare(said) != _bare(" ".join(self._run.command().argv)):
             yield (
                 f"the command executed another program, {said[:_LONGEST_COMMAND]!r}: what its process did "
@@ -219,8 +263,7 @@ class CallgrindEngine:
     def _first(self, logs: Mapping[int, Path]) -> int:
         """The process of the command itself: the one that was started from here."""
         for pid, path in sorted(logs.items()):
-            with path.open("rb") as file:
-                parent = _PARENT.search(file.read(_HEAD))
+            parent = _PARENT.search(_text(path))
             if parent and int(parent[1]) == os.getpid():
                 return pid
         return min(logs, default=0)
@@ -241,17 +284,50 @@ class CallgrindEngine:
 
     def _nothing(self, log: Path | None) -> JobFailed:
         """The error where the process of the command left no counts."""
-        said: list[str] = []
-        if log is not None:
-            with log.open("rb") as file:
-                text = file.read(_HEAD).decode("utf-8", "replace")
-            said = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()[5:]]
-        lines = [line for line in said if line.strip()][:_MAX_LINES] or self._errors[-_MAX_LINES:]
+        text = _text(log) if log is not None else b""
+        said = [re.sub(r"^==\d+== ?", "", line) for line in text.decode("utf-8", "replace").splitlines()[5:]]
+        lines = [line for line in said if line.strip() and _ADVERTISED not in line]
+        lines = lines[:_MAX_LINES] or self._errors[-_MAX_LINES:]
         reason = "".join(f"\n  {line}" for line in lines)
-        return JobFailed(
-            f"no instructions were counted of {str(self._run)!r}{reason}",
-            "a command that was killed by SIGKILL, or that valgrind cannot run, has no counts",
-        )
+        cause = _cause(text + "\n".join(self._errors).encode("utf-8", "replace"))
+        what = f"no instructions were counted of {str(self._run)!r}"
+        if cause is not None:
+            return JobFailed(f"{what}: {cause.reason}{reason}", cause.hint)
+        if has_other_privileges(self._program):
+            reason = "it runs with other privileges than yours (setuid, capabilities), which Valgrind cannot"
+            hint = "count a copy without these privileges, or run Perun as the user of the program"
+            return JobFailed(f"{what}: {reason}", hint)
+        if self._sample.confined:
+            reason = (
+                "it forbids itself system calls (seccomp), also those by which Valgrind writes the counts"
+            )
+            return JobFailed(f"{what}: {reason}", instead(self._sample).removeprefix("; "))
+        if self._killed:
+            return JobFailed(f"{what}: it was killed by SIGKILL{reason}", "nothing is written down then")
+        if any(self._folder.glob("out.*")):
+            hint = "let it set no limit to the size of files, and see that the disk has room"
+            return JobFailed(f"{what}: the file of the counts could not be written{reason}", hint)
+        return JobFailed(f"{what}: Valgrind cannot run it{reason}", f"try it: valgrind {self._run}")
+
+    def _lost(self, logs: Mapping[int, Path], lost: Iterable[int]) -> Iterator[str]:
+        """A note that names the programs of which processes left no counts."""
+        programs = Counter(_command(logs[pid]) or str(self._run) for pid in lost)
+        for command, number in programs.items():
+            yield (
+                f"{number} of the processes of {command[:_LONGEST_COMMAND]!r} left no counts: killed, still "
+                "running when the command had ended, or nothing that Valgrind can run"
+            )
+
+
+def _text(log: Path) -> bytes:
+    with log.open("rb") as file:
+        return file.read(_HEAD)
+
+
+def _command(log: Path) -> str:
+    """The command line of a process, as Valgrind shows it."""
+    found = _COMMAND.search(_text(log))
+    return found[1].decode("utf-8", "replace") if found else ""
 
 
 def _has_content(path: Path) -> bool:
@@ -269,11 +345,24 @@ def _shortcomings(graph: CostGraph) -> Iterator[str]:
     own = [one.name for one in graph.functions if os.path.basename(one.object) == program]
     if own and not any(is_named(name) for name in own):
         yield f"{program} has no symbols: its functions are counted together, as {NO_SYMBOLS}"
+    in_no_file = sum(
+        cost for one, cost in zip(graph.functions, graph.own, strict=True) if one.object in ("", _NO_FILE)
+    )
+    if in_no_file * _SEEN >= max(1, graph.total):
+        yield (
+            f"{program}: {in_no_file:,} instructions are of code that Valgrind knows no file of, and have no "
+            "functions: of a program without a writable segment, or made while it ran"
+        )
     names = {function.name.partition("@")[0] for function in graph.functions}
     if any(name.startswith(_OF_GO) for name in names):
         yield (
             f"{program} is written in Go: a function that makes room on its stack begins anew, and counts as "
             "called twice"
+        )
+    if not names.isdisjoint(_SHARES_STACK):
+        yield (
+            f"{program} uses vfork: functions that call it, and those that its children are in then, count "
+            "as called more often"
         )
     if not names.isdisjoint(_SWITCHES):
         yield (

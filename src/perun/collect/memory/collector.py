@@ -17,6 +17,7 @@ from perun.collect._common.runs import (
     completed,
     early_end,
     ended,
+    has_other_privileges,
     instead,
     require_recorded,
     shortfalls,
@@ -164,6 +165,7 @@ class MemoryCollector:
 
         runs.require(self._library, _RECORDER)
         runs.require_glibc(runs.program_of(run), "records allocations")
+        runs.refuse_sanitizer(runs.program_of(run), "record its allocations")
         file = ctx.scratch / "allocations"
         _prepare(file)
         recorded = preloaded(run, self._library, _settings(params, file))
@@ -530,11 +532,6 @@ def _why_not(path: str, file: Path) -> tuple[str, str]:
     from perun.native.elf import read_elf
 
     elf = read_elf(path)
-    status = os.stat(path)
-    foreign_set_id = status.st_mode & 0o6000 and (status.st_uid, status.st_gid) != (
-        os.geteuid(),
-        os.getegid(),
-    )
     if elf is None:
         return "is a script that no ELF program interprets", "measure the program that the script starts"
     if not elf.dynamic:
@@ -544,7 +541,7 @@ def _why_not(path: str, file: Path) -> tuple[str, str]:
             f"is a {elf.bits}-bit program and cannot load the recorder",
             "build it for the same architecture as Python",
         )
-    if foreign_set_id or "security.capability" in _attributes(path):
+    if has_other_privileges(path):
         return (
             "runs with other privileges than yours (setuid, capabilities), so that it loads no recorder",
             "measure a copy without these privileges, or run Perun as the user of the program",
@@ -554,10 +551,3 @@ def _why_not(path: str, file: Path) -> tuple[str, str]:
         "did not load the recorder",
         "check whether the program, or a script that starts it, changes LD_PRELOAD",
     )
-
-
-def _attributes(path: str) -> list[str]:
-    try:
-        return os.listxattr(path)
-    except OSError:
-        return []

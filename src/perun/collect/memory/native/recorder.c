@@ -14,6 +14,7 @@
 #include "modules.h"
 #include "output.h"
 #include "reach.h"
+#include "stack.h"
 #include "system.h"
 
 /* -- state of the process ----------------------------------------------------------------------------------- */
@@ -625,10 +626,15 @@ void recorder_aside(void (*action)(void)) {
 
 void recorder_ready(void) {
   if (!own.busy && (!alive || !alive->recording) && !start()) return;
-  if (own.busy || header.wanted != RECORD_UNWIND_LIBUNWIND) return;
+  if (own.busy) return;
   int error = errno;
   own.busy = PAUSED;
-  if (!unwind_load_libunwind(settings.libunwind)) {
+  /* Later the program may have another root, or may not open files any more (seccomp). */
+  lock_take(&lock);
+  if (!off) read_modules();
+  lock_release(&lock);
+  stack_end((uintptr_t)__builtin_frame_address(0));
+  if (header.wanted == RECORD_UNWIND_LIBUNWIND && !unwind_load_libunwind(settings.libunwind)) {
     header.unwinder = unwind_has_tables() ? RECORD_UNWIND_TABLES : RECORD_UNWIND_FRAME_POINTER;
     output_rewrite(&header, sizeof header);
   }
