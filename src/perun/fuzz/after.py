@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -235,6 +236,8 @@ BEST: Final = 10
 SECONDS: Final = 120.0
 """For all of them together, about."""
 _OUTCOMES: Final = {SLOW: "ok", FAULT: "fault", HANG: "hang"}
+_PARTS: Final = 3
+"""Part of the time that is left for one result, the best first: what is said of it is what is read first."""
 _LEAST: Final = 4.0
 """Seconds for a result: where there are fewer, fewer results are modelled, but these well."""
 _SHORTER: Final = 5
@@ -287,7 +290,8 @@ def understand(
         if left <= 0 or (number and left < _LEAST / 2):
             break
         said = _prefixed(report, f"result {number + 1} of {len(chosen)}, {result.file}: ")
-        share = max(left / (len(chosen) - number), min(_LEAST, left))
+        share = max(left / min(len(chosen) - number, _PARTS), min(_LEAST, left))
+        known = None
         try:
             lighter = _lighter(campaign, result)
             if lighter is not None and lighter.file not in quick:
@@ -297,7 +301,9 @@ def understand(
             better = work.of_pattern(result, known) if known is not None else None
             better = better or work.understood(result, share, said, known)
         except OutOfTime:
-            break
+            if known is None:
+                break
+            better = work.unchanged(result, known)
         results = tuple(better if one.file == result.file else one for one in campaign.results)
         campaign = replace(campaign, results=results)
         if keep:
@@ -376,7 +382,7 @@ class _Understanding(NamedTuple):
             return ran.outcome == "ok" and ran.total >= least
 
         small = minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, clock=self.clock).data
-        found = self._growth(small, (1 - _FOR_MINIMIZING) * seconds, report)
+        found = self._growth(small, _ENOUGH, (1 - _FOR_MINIMIZING) * seconds, report)
         return found if isinstance(found, growth.CostGrowth) and found.orders[0].name else None
 
     def of_pattern(self, result: Result, found: growth.CostGrowth) -> Result | None:
@@ -416,22 +422,28 @@ class _Understanding(NamedTuple):
         small, complete = smaller.data, smaller.complete
         if result.kind == HANG and small != data and not _hangs(self.run, small, self.hang_timeout):
             small, complete = data, False
-        found = known or self._growth(small, (1 - _FOR_MINIMIZING) * seconds, report)
+        ratio = result.ratio or (math.inf if result.kind == HANG else 1.0)
+        found = known or self._growth(small, ratio, (1 - _FOR_MINIMIZING) * seconds, report)
         stages = list(smaller.stages)
         if isinstance(found, growth.CostGrowth) and result.kind != HANG:
             small, stage = _of_pattern(found.pattern, small, keeps)
             stages.append(stage)
         return self._written(result, data, small, stages, found, complete=complete)
 
+    def unchanged(self, result: Result, found: growth.CostGrowth) -> Result:
+        """The result with its growth, where there is no time for a smaller form."""
+        data = self._data(result)
+        return self._written(result, data, data, (), found, complete=False)
+
     def _data(self, result: Result) -> bytes:
         return read_regular(self.folder / result.file, _MOST_BYTES)
 
     def _growth(
-        self, data: bytes, seconds: float, report: Callable[[str], None]
+        self, data: bytes, ratio: float, seconds: float, report: Callable[[str], None]
     ) -> growth.CostGrowth | NoModel:
         return growth.find(
-            data, self.run, max_size=self.max_size, hang_timeout=self.hang_timeout, unit=self.unit,
-            seconds=seconds, report=report, clock=self.clock,
+            data, self.run, max_size=self.max_size, hang_timeout=self.hang_timeout, ratio=ratio,
+            unit=self.unit, seconds=seconds, report=report, clock=self.clock,
         )  # fmt: skip
 
     def _written(

@@ -54,8 +54,8 @@ _ENDED: Final = 4
 _LOOKS: Final = (0.1, 20.0, 2.0)
 """Seconds that a run gets at least while patterns are compared, times those of the input, and at most."""
 _STEEP: Final = 100.0
-"""Times as slow as one repetition is an input that no order below 1 explains: a part of it that matters less
-was repeated."""
+"""Times the cost of the seeds, or of one repetition, which no order below 1 explains: something that matters
+less was repeated."""
 _NAMES: Final = {
     "log n": "logarithmic",
     "n": "linear",
@@ -168,6 +168,7 @@ def find(
     *,
     max_size: int,
     hang_timeout: float,
+    ratio: float = 1.0,
     unit: str = "executed lines",
     seconds: float = 60.0,
     report: Callable[[str], None] | None = None,
@@ -177,7 +178,7 @@ def find(
 
     :param data: the input, minimised if possible. :param max_size: bytes of the inputs at most, though never
         less than :data:`MIN_SIZE`. :param hang_timeout: seconds after which a run counts as a hang.
-    :param unit: what the count
+    :param ratio: its cost to that of the seeds. :param unit: what the count
         of a run counts. :param seconds: in all, about. :param report: told what is done.
     """
     if len(data) > LARGEST:
@@ -197,7 +198,7 @@ def find(
         if report:
             report(f"measuring {pattern.text}")
         points, ends, ends_at = _measured(work, pattern)
-        orders = [_order(unit, points, [point.cost for point in points], whole.total)]
+        orders = [_order(unit, points, [point.cost for point in points], ratio)]
         if max((point.seconds for point in points), default=0.0) >= _QUICK:
             orders.append(_order("time", points, [point.seconds for point in points]))
         if found is None or orders[0].name:
@@ -373,14 +374,14 @@ def _point(work: _Work, pattern: InputPattern, times: int) -> tuple[LengthPoint 
             return LengthPoint(times, len(data), ran.total, median(seconds)), "ok"
 
 
-def _order(of: str, points: Sequence[LengthPoint], costs: Sequence[float], whole: float = 0.0) -> CostOrder:
-    """:param whole: the cost of the input that is to be explained."""
+def _order(of: str, points: Sequence[LengthPoint], costs: Sequence[float], ratio: float = 1.0) -> CostOrder:
+    """:param ratio: times the cost of the seeds that is to be explained."""
     found = order_of([point.times for point in points], costs, ALPHA)
     if isinstance(found, NoModel):
         return CostOrder(of, reason=found.reason)
-    times = max(whole, *costs) / min(costs)
+    times = max(ratio, max(costs) / min(costs))
     if times >= _STEEP and (found.form == "log n" or (found.form == POWER and found.b < 1)):
-        return CostOrder(of, reason=f"it grows by less than its number, the cost {times:,.0f} times")
+        return CostOrder(of, reason="the cost grows by less than its number, which cannot be all")
     name = _NAMES.get(found.form) or (
         "exponential" if found.form == EXPONENTIAL else f"polynomial of degree {found.b:.2f}"
     )

@@ -262,11 +262,12 @@ def _nested(data: bytes, repeated: Iterable[Repetition]) -> Iterator[InputPatter
 
 def _of_words(data: bytes) -> Iterator[InputPattern]:
     """Words instead of the first to the last word: different ones, in both orders, and all the same; those
-    between blanks, in lines, and those between the mark that is most often between them."""
+    between blanks, in lines, and those between the two marks that are most often between them."""
     gaps = Counter(gap[:1] for gap in _GAP.findall(data))
     marks = Counter(_MARK.findall(data))
-    frequent = [found.most_common(1)[0][0] for found in (gaps, marks) if found]
-    for gap in dict.fromkeys([*frequent, *([b"\n"] if b"\n" in data[:-1] else [])]):
+    lines = [b"\n"] if b"\n" in data[:-1] else []
+    frequent = [gap for gap, _ in (*gaps.most_common(1), *marks.most_common(2))]
+    for gap in dict.fromkeys([*frequent, *lines]):
         word = _WORD if gap.isspace() else re.compile(rb"[^\s" + re.escape(gap) + rb"]+")
         yield from _separated(data, gap, word)
 

@@ -143,7 +143,7 @@ def insert_part(data: bytes, random: Random, corpus: Sequence[bytes]) -> Changed
 
 
 def repeat_pattern(data: bytes, random: Random, corpus: Sequence[bytes]) -> Changed:
-    """Rule S.5: Replace the input by one thing of it, repeated, or by its words in order or different ones."""
+    """Rule S.5: Replace the input by one thing of it, repeated, or by words in order or different ones."""
     found = candidates(data[:_PATTERNED])
     if not found:
         return None
