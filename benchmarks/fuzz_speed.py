@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ SHARE = 0.5
 """Seconds of one turn."""
 PLAIN = "gcov --json-format of each run"
 AFL = "afl-fuzz"
+PERSISTENT = "persistent"
+"""... mode of AFL: the program runs its inputs in a loop."""
 
 
 def fuzz_speed(place: Place) -> Iterator[Row]:
@@ -49,7 +52,9 @@ def fuzz_speed(place: Place) -> Iterator[Row]:
     yield Row("fuzz: one execution, sancov", sancov, plain, PLAIN, 1 / 5)
     if AFL in found:
         yield Row("fuzz: one execution, gcov", gcov, found[AFL], AFL, None)
-        yield Row("fuzz: one execution, sancov", sancov, found[AFL], AFL, None)
+        yield Row("fuzz: one execution, sancov", sancov, found[AFL], AFL, 1)
+        theirs = f"{AFL}, {PERSISTENT}"
+        yield Row(f"fuzz: one execution, {PERSISTENT}", found[PERSISTENT], found[theirs], theirs, 2)
 
 
 class Costs(NamedTuple):
@@ -67,19 +72,21 @@ def measure(folder: Path, rounds: int) -> dict[str, Costs]:
         "gcov, started": opened(folder, started),
         "sancov": opened(folder, compiled(folder / "sancov", *with_flags("sancov"))),
     }
+    afl = afl_fuzz(folder)
+    if afl:
+        backends[PERSISTENT] = opened(folder, folder / PERSISTENT)
     contestants: dict[str, Callable[[], None]] = {
         name: lambda coverage=coverage: run(coverage) for name, coverage in backends.items()
     }
     contestants[PLAIN] = plain_runs(folder)
-    afl = afl_fuzz(folder)
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for name in contestants:
         contestants[name]()
     for _ in range(rounds):
         for name, execute in contestants.items():
             samples[name].append(seconds_of_one(execute))
-        if afl is not None:
-            samples.setdefault(AFL, []).append(afl())
+        for name, run_afl in afl.items():
+            samples.setdefault(name, []).append(run_afl())
     for coverage in backends.values():
         coverage.close()
     return {
@@ -104,7 +111,8 @@ def with_flags(backend: str) -> tuple[str, str]:
 
 
 def compiled(program: Path, compiler: str, flags: str) -> Path:
-    subprocess.run([compiler, *flags.split(), "-o", program, SOURCE], check=True)
+    environ = {**os.environ, "AFL_QUIET": "1"}
+    subprocess.run([compiler, *flags.split(), "-o", program, SOURCE], check=True, env=environ)
     return program
 
 
@@ -140,12 +148,14 @@ def plain_runs(folder: Path) -> Callable[[], None]:
     return execute
 
 
-def afl_fuzz(folder: Path) -> Callable[[], tuple[float, float]] | None:
-    """Seconds of one execution of afl-fuzz on the program, in runs of a few seconds; None without AFL++."""
+def afl_fuzz(folder: Path) -> dict[str, Callable[[], tuple[float, float]]]:
+    """Seconds of one execution of afl-fuzz on the program, with its fork server and in persistent mode, in
+    runs of a few seconds; nothing without AFL++."""
     if shutil.which("afl-fuzz") is None or shutil.which("afl-clang-fast") is None:
-        return None
-    program = compiled(folder / "afl", "afl-clang-fast", "-g -O1")
-    seeds, output = folder / "seeds", folder / "afl-output"
+        return {}
+    forked = compiled(folder / "afl", "afl-clang-fast", "-g -O1")
+    looping = compiled(folder / PERSISTENT, "afl-clang-fast", "-g -O1 -DPERSISTENT")
+    seeds = folder / "seeds"
     seeds.mkdir()
     (seeds / "seed").write_bytes(INPUT)
     environ = {
@@ -156,8 +166,8 @@ def afl_fuzz(folder: Path) -> Callable[[], tuple[float, float]] | None:
         "AFL_NO_AFFINITY": "1",
     }
 
-    def execute() -> tuple[float, float]:
-        cpu = cpu_seconds()
+    def execute(program: Path) -> tuple[float, float]:
+        cpu, output = cpu_seconds(), folder / "afl-output"
         shutil.rmtree(output, ignore_errors=True)
         subprocess.run(
             ["afl-fuzz", "-V", "5", "-i", seeds, "-o", output, "--", program, "@@"],
@@ -169,7 +179,7 @@ def afl_fuzz(folder: Path) -> Callable[[], tuple[float, float]] | None:
         done = float(stats["execs_done"])
         return float(stats["run_time"]) / done, (cpu_seconds() - cpu) / done
 
-    return execute
+    return {AFL: partial(execute, forked), f"{AFL}, {PERSISTENT}": partial(execute, looping)}
 
 
 def main() -> None:

@@ -166,6 +166,60 @@ def test_different_words_matter_where_the_same_ones_do_not() -> None:
     assert found.pattern.kind in ("different", "ascending", "descending")
 
 
+@pytest.mark.parametrize(("data", "name"), [
+    (b"one\ntwo\nsix\n", "different lines"),
+    (b"one two six\n", "different words"),
+    (b"a=1;b=2;c=3;d\n", 'different words between ";"'),
+    (b"31\n22\n13\n", "numbers in descending order, one a line"),
+])  # fmt: skip
+def test_what_is_between_words_is_a_part_of_their_name(data: bytes, name: str) -> None:
+    assert name in {pattern.text for pattern in candidates(data)}
+
+
+def test_no_order_below_1_explains_what_costs_a_hundred_times() -> None:
+    """Beside something that explodes, and is not seen, blanks matter little."""
+
+    def run(data: bytes, timeout: float, until: float = math.inf) -> programs.Ran:
+        return programs.Ran("ok", 10 + int(900 * data.count(b" ") ** 0.5), 1e-3)
+
+    some, all_of_it = (
+        growth.find(b" " * 12, run, max_size=1024, hang_timeout=1, ratio=ratio, seconds=1e9)
+        for ratio in (4.0, 50_000.0)
+    )
+    assert isinstance(some, CostGrowth) and some.text.startswith("polynomial of degree 0.5")
+    assert isinstance(all_of_it, CostGrowth) and all_of_it.text.startswith("no growth is known with")
+
+
+def test_a_slow_result_is_explained_by_a_quick_one(tmp_path: Path) -> None:
+    """Each run of what takes seconds would take those of hundreds of quick ones."""
+    campaign = campaigns.folder_of(tmp_path)
+    slow = campaign.of_kind(SLOW)[0]
+    spent = 0.0
+
+    def explodes(data: bytes, timeout: float, until: float = math.inf) -> programs.Ran:
+        nonlocal spent
+        cost = 10 + 2 ** data.count(b"(")
+        seconds = cost * 1e-6
+        spent += min(seconds, timeout)
+        return programs.Ran("ok" if seconds < timeout else "hang", cost, seconds)
+
+    found = []
+    for name, data in (("large", b"x(" * 21 + b"y"), ("small", b"z(" * 12 + b"xy")):
+        (tmp_path / name).write_bytes(data)
+        ran = explodes(data, 10)
+        found.append(replace(slow, file=name, lines=ran.total, ratio=ran.total / 12, seconds=ran.seconds))
+    spent = 0.0
+    understood = understand(
+        tmp_path, replace(campaign, results=tuple(found)), explodes, best=1, max_size=100, hang_timeout=10,
+        seconds=1e9, report=None, clock=lambda: spent,
+    )  # fmt: skip
+    large = understood.results[0]
+    assert large.growth is not None and large.growth["text"].startswith("exponential in the number of")
+    assert "(" in large.growth["pattern"]["unit"] and "the program hangs from" in large.growth["text"]
+    assert (tmp_path / large.minimized).read_bytes() == b"(" * 21
+    assert spent < 120
+
+
 def test_the_order_of_values_matters_where_it_does() -> None:
     assert grown(b"9 8 7 6 5 4 3 2 1 0", programs.insertion_sort).orders[0].name == "quadratic"
     sorted_already = growth.find(

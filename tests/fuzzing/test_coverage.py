@@ -391,6 +391,17 @@ def test_programs_of_afl(compile_once: CompilerCache, opened: Open, flags: tuple
     assert coverage.run(b"b", SECONDS).total == 2 and "255" in coverage.note
 
 
+def test_programs_of_afl_that_loop_go_on_in_one_process(compile_once: CompilerCache, opened: Open) -> None:
+    coverage = opened(compile_once("gcc", PROGRAMS / "afl.c", "-DLOOP"))
+    rounds = [coverage.run(b"aab", SECONDS) for _ in range(3)]
+    assert [one.outcome for one in rounds] == ["ok"] * 3
+    assert [one.counts[200] for one in rounds] == [1, 2, 3]  # counted by the process itself
+    assert [one.counts[ord("a")] for one in rounds] == [2, 2, 2]
+    assert coverage.run(b"!", SECONDS).code == -signal.SIGABRT
+    assert coverage.run(b"~", 0.2).outcome == "hang"
+    assert coverage.run(b"b", SECONDS).counts[200] == 1  # another one after those
+
+
 @pytest.mark.slow
 def test_a_program_that_afl_has_built(compile_once: CompilerCache, opened: Open) -> None:
     if shutil.which("afl-clang-fast") is None:

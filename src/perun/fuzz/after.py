@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -235,6 +236,8 @@ BEST: Final = 10
 SECONDS: Final = 120.0
 """For all of them together, about."""
 _OUTCOMES: Final = {SLOW: "ok", FAULT: "fault", HANG: "hang"}
+_PARTS: Final = 3
+"""Part of the time that is left for one result, the best first: what is said of it is what is read first."""
 _LEAST: Final = 4.0
 """Seconds for a result: where there are fewer, fewer results are modelled, but these well."""
 _SHORTER: Final = 5
@@ -243,6 +246,12 @@ limit."""
 _FOR_MINIMIZING: Final = 0.4
 """Share of the time of a result."""
 _MOST_BYTES: Final = 1 << 30
+_QUICK: Final = 0.1
+"""Seconds of an input that is explained by itself."""
+_ENOUGH: Final = 100.0
+"""Times the cost of the seeds is an input that shows what slower ones are slow by."""
+_FOR_QUICK: Final = 0.5
+"""Share of the time to find that out."""
 
 
 def understand(
@@ -274,16 +283,27 @@ def understand(
     chosen = [one for one in _best(campaign, best) if not one.minimized]
     end = clock() + seconds
     run = executing.until(end, run, clock)
+    work = _Understanding(folder, run, max_size, hang_timeout, unit, clock)
+    quick: dict[str, growth.CostGrowth | None] = {}
     for number, result in enumerate(chosen):
         left = end - clock()
         if left <= 0 or (number and left < _LEAST / 2):
             break
         said = _prefixed(report, f"result {number + 1} of {len(chosen)}, {result.file}: ")
-        share = max(left / (len(chosen) - number), min(_LEAST, left))
+        share = max(left / min(len(chosen) - number, _PARTS), min(_LEAST, left))
+        known = None
         try:
-            better = _understood(folder, result, run, max_size, hang_timeout, unit, share, said, clock)
+            lighter = _lighter(campaign, result)
+            if lighter is not None and lighter.file not in quick:
+                quick[lighter.file] = work.quick_growth(lighter, _FOR_QUICK * (end - clock()), said)
+            known = quick[lighter.file] if lighter is not None else None
+            share = min(share, max(end - clock(), 0.0))
+            better = work.of_pattern(result, known) if known is not None else None
+            better = better or work.understood(result, share, said, known)
         except OutOfTime:
-            break
+            if known is None:
+                break
+            better = work.unchanged(result, known)
         results = tuple(better if one.file == result.file else one for one in campaign.results)
         campaign = replace(campaign, results=results)
         if keep:
@@ -321,61 +341,131 @@ def _prefixed(report: Callable[[str], None] | None, start: str) -> Callable[[str
     return (lambda text: report(start + text)) if report else (lambda text: None)
 
 
-def _understood(
-    folder: Path,
-    result: Result,
-    run: RunInput,
-    max_size: int,
-    hang_timeout: float,
-    unit: str,
-    seconds: float,
-    report: Callable[[str], None],
-    clock: Callable[[], float],
-) -> Result:
-    """The result with its smaller form and its growth; as it is where it cannot be reproduced.
+def _lighter(campaign: Campaign, result: Result) -> Result | None:
+    """The smallest input of the same seed that says as much in less time; None for a quick result.
 
-    :raises OutOfTime: if not even one run is possible.
+    Each run of an input that takes seconds, or hangs, costs what hundreds of runs of that one do.
     """
-    data = read_regular(folder / result.file, _MOST_BYTES)
-    first = run(data, hang_timeout)
-    if first.outcome != _OUTCOMES[result.kind]:
-        return replace(result, growth=_unknown("it did not behave so again, so it is left as it is"))
+    if result.kind == FAULT or (result.kind == SLOW and result.seconds <= _QUICK):
+        return None
+    found = [
+        one
+        for one in campaign.of_kind(SLOW)
+        if one.seed == result.seed and one.seconds <= _QUICK and (one.ratio or 0.0) >= _ENOUGH
+    ]
+    return min(found, key=lambda one: one.size, default=None)
 
-    def step(now: MinimizationProgress) -> None:
-        report(f"minimising {now.stage}, {now.tests} runs, {len(data):,} to {now.size:,} B")
 
-    keeps = keeps_cost(run, first, hang_timeout)
-    smaller = minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, report=step, clock=clock)
-    small, complete = smaller.data, smaller.complete
-    if result.kind == HANG and small != data and not _hangs(run, small, hang_timeout):
-        small, complete = data, False
-    found = growth.find(
-        small,
-        run,
-        max_size=max_size,
-        hang_timeout=hang_timeout,
-        unit=unit,
-        seconds=(1 - _FOR_MINIMIZING) * seconds,
-        report=report,
-        clock=clock,
-    )
-    stages = list(smaller.stages)
-    if isinstance(found, NoModel):
-        said = _unknown(found.reason)
-    else:
-        said = found.as_json()
-        if result.kind != HANG:
+class _Understanding(NamedTuple):
+    """What :func:`understand` knows for all results."""
+
+    folder: Path
+    run: RunInput
+    max_size: int
+    hang_timeout: float
+    unit: str
+    clock: Callable[[], float]
+
+    def quick_growth(
+        self, result: Result, seconds: float, report: Callable[[str], None]
+    ) -> growth.CostGrowth | None:
+        """The growth that the smallest part of a quick result shows, as slow as :data:`_ENOUGH` seeds; None
+        if there is no order.
+
+        :raises OutOfTime: as :meth:`understood`."""
+        data = self._data(result)
+        first = self.run(data, self.hang_timeout)
+        least = min(first.total, _ENOUGH * (result.lines or 0) / (result.ratio or 1.0))
+
+        def keeps(smaller: bytes) -> bool:
+            ran = self.run(smaller, _QUICK)
+            return ran.outcome == "ok" and ran.total >= least
+
+        small = minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, clock=self.clock).data
+        found = self._growth(small, _ENOUGH, (1 - _FOR_MINIMIZING) * seconds, report)
+        return found if isinstance(found, growth.CostGrowth) and found.orders[0].name else None
+
+    def of_pattern(self, result: Result, found: growth.CostGrowth) -> Result | None:
+        """The result with a pattern that is known as its smallest form, where that is smaller and as slow."""
+        data = self._data(result)
+        if result.kind == HANG:
+            small = found.pattern.input(found.ends_at) if found.ends == HANG else data
+            stage = Stage("pattern", 0, len(data) - len(small))
+        else:
+            first = self.run(data, self.hang_timeout)
+            if first.outcome != "ok":
+                return None
+            small, stage = _of_pattern(found.pattern, data, keeps_cost(self.run, first, self.hang_timeout))
+        return self._written(result, data, small, (stage,), found) if len(small) < len(data) else None
+
+    def understood(
+        self,
+        result: Result,
+        seconds: float,
+        report: Callable[[str], None],
+        known: growth.CostGrowth | None,
+    ) -> Result:
+        """The result with its smaller form and its growth; as it is where it cannot be reproduced.
+
+        :param known: the growth, if it is known. :raises OutOfTime: if not even one run is possible.
+        """
+        data = self._data(result)
+        first = self.run(data, self.hang_timeout)
+        if first.outcome != _OUTCOMES[result.kind]:
+            return replace(result, growth=_unknown("it did not behave so again, so it is left as it is"))
+
+        def step(now: MinimizationProgress) -> None:
+            report(f"minimising {now.stage}, {now.tests} runs, {len(data):,} to {now.size:,} B")
+
+        keeps = keeps_cost(self.run, first, self.hang_timeout)
+        smaller = minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, report=step, clock=self.clock)
+        small, complete = smaller.data, smaller.complete
+        if result.kind == HANG and small != data and not _hangs(self.run, small, self.hang_timeout):
+            small, complete = data, False
+        ratio = result.ratio or (math.inf if result.kind == HANG else 1.0)
+        found = known or self._growth(small, ratio, (1 - _FOR_MINIMIZING) * seconds, report)
+        stages = list(smaller.stages)
+        if isinstance(found, growth.CostGrowth) and result.kind != HANG:
             small, stage = _of_pattern(found.pattern, small, keeps)
             stages.append(stage)
-    name = f"{MINIMIZED}/{Path(result.file).name}"
-    atomic.write(folder / name, small)
-    said["minimizing"] = {
-        "before": smaller.before,
-        "after": len(small),
-        "complete": complete,
-        "stages": [stage._asdict() for stage in stages],
-    }
-    return replace(result, minimized=name, growth=said)
+        return self._written(result, data, small, stages, found, complete=complete)
+
+    def unchanged(self, result: Result, found: growth.CostGrowth) -> Result:
+        """The result with its growth, where there is no time for a smaller form."""
+        data = self._data(result)
+        return self._written(result, data, data, (), found, complete=False)
+
+    def _data(self, result: Result) -> bytes:
+        return read_regular(self.folder / result.file, _MOST_BYTES)
+
+    def _growth(
+        self, data: bytes, ratio: float, seconds: float, report: Callable[[str], None]
+    ) -> growth.CostGrowth | NoModel:
+        return growth.find(
+            data, self.run, max_size=self.max_size, hang_timeout=self.hang_timeout, ratio=ratio,
+            unit=self.unit, seconds=seconds, report=report, clock=self.clock,
+        )  # fmt: skip
+
+    def _written(
+        self,
+        result: Result,
+        data: bytes,
+        small: bytes,
+        stages: Sequence[Stage],
+        found: growth.CostGrowth | NoModel,
+        *,
+        complete: bool = True,
+    ) -> Result:
+        said = _unknown(found.reason) if isinstance(found, NoModel) else found.as_json()
+        name = f"{MINIMIZED}/{Path(result.file).name}"
+        atomic.write(self.folder / name, small)
+        said["minimizing"] = {
+            "before": len(data),
+            "after": len(small),
+            "complete": complete,
+            "stages": [stage._asdict() for stage in stages],
+        }
+        return replace(result, minimized=name, growth=said)
 
 
 def _of_pattern(pattern: InputPattern, data: bytes, keeps: Keeps) -> tuple[bytes, Stage]:

@@ -6,6 +6,7 @@ events; :attr:`Campaign.found` is whole in between, and in the journal.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -135,6 +136,10 @@ _DRY: Final = 1000
 """Iterations without a new input after which there is none to be expected."""
 _ROOM: Final = 64 * 1024 * 1024
 """Bytes of the mutations that wait to be run."""
+_QUICK: Final = 0.1
+"""Seconds of a parent whose children may take all the time there is."""
+_FOR_SLOW: Final = 0.2
+"""Share of the time for children of others: a quick parent has a hundred in the time of one of these."""
 
 
 class Campaign:
@@ -171,6 +176,7 @@ class Campaign:
         self._seen: set[int] = set()
         self._patience = Patience(settings.hang, 0.0, settings.limit)
         self._aside: dict[int, InputTrial] = {}
+        self._slow_spent = 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=40)
         self._reported = self._ticked = clock()
 
@@ -311,7 +317,9 @@ class Campaign:
 
     def _batch(self, most: int) -> list[Mutation]:
         """Mutations of one parent that were not run before."""
-        parent = self.found.corpus.choose(self.random)
+        is_spent = self._slow_spent > _FOR_SLOW * self.seconds
+        quick = max(_QUICK, 4 * self.found.slowest_seed) if is_spent else math.inf
+        parent = self.found.corpus.choose(self.random, quick)
         batch: list[Mutation] = []
         size = 0
         for mutation in self.mutator.mutations(parent, self.found.corpus, self.found.base):
@@ -341,6 +349,8 @@ class Campaign:
             self._patience.learned(trial, observed.total if ended else None, observed.seconds)
         elif observed.outcome == "hang":
             self._patience.stopped(mutation, observed.limit)
+        if trial is None and mutation.parent.seconds > _QUICK:
+            self._slow_spent += observed.seconds
         if observed.outcome == "hang" and observed.limit < self.settings.hang:
             return None
         if observed.outcome != "ok":

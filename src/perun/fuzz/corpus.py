@@ -366,13 +366,18 @@ class Corpus:
         if len(self._members) > MOST:
             self._prune()
 
-    def choose(self, random: Random) -> CorpusMember:
+    def choose(self, random: Random, slowest: float = math.inf) -> CorpusMember:
         """The next parent: by its score (manual 9.7), or as often one that holds the largest count of an
-        edge."""
-        favoured = [number for number in self._compass.favoured if number in self._members]
-        if favoured and random.random() >= _BY_SCORE:
-            return self._members[random.choice(favoured)]
-        return choose(list(self._members.values()), lambda one: one.score, random)
+        edge.
+
+        :param slowest: seconds that it takes at most, if there is such a one.
+        """
+        members = [one for one in self if one.seconds <= slowest] or list(self)
+        favoured = set(self._compass.favoured)
+        holders = [one for one in members if one.number in favoured]
+        if holders and random.random() >= _BY_SCORE:
+            return random.choice(holders)
+        return choose(members, lambda one: one.score, random)
 
     def others(self, random: Random, count: int) -> list[bytes]:
         """Contents of some members, for rules that take parts of others."""

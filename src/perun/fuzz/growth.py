@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from perun.fuzz.executing import OutOfTime, RunInput, RunOutcome, until
 from perun.fuzz.patterns import InputPattern, candidates
+from perun.models.growth.forms import POWER
 from perun.models.growth.order import EXPONENTIAL, MIN_RISE, order_of
 from perun.models.record import NoModel
 
@@ -50,8 +51,11 @@ _AS_STEEP: Final = 0.25
 but is linear and one that costs less but is quadratic, the quadratic one matters."""
 _ENDED: Final = 4
 """Patterns that hang or fail at the same size, of which the cheapest one by itself is taken."""
-_LONGEST_LOOK: Final = 2.0
-"""Seconds after which a run is ended while patterns are compared."""
+_LOOKS: Final = (0.1, 20.0, 2.0)
+"""Seconds that a run gets at least while patterns are compared, times those of the input, and at most."""
+_STEEP: Final = 100.0
+"""Times the cost of the seeds, or of one repetition, which no order below 1 explains: something that matters
+less was repeated."""
 _NAMES: Final = {
     "log n": "logarithmic",
     "n": "linear",
@@ -164,6 +168,7 @@ def find(
     *,
     max_size: int,
     hang_timeout: float,
+    ratio: float = 1.0,
     unit: str = "executed lines",
     seconds: float = 60.0,
     report: Callable[[str], None] | None = None,
@@ -173,7 +178,7 @@ def find(
 
     :param data: the input, minimised if possible. :param max_size: bytes of the inputs at most, though never
         less than :data:`MIN_SIZE`. :param hang_timeout: seconds after which a run counts as a hang.
-    :param unit: what the count
+    :param ratio: its cost to that of the seeds. :param unit: what the count
         of a run counts. :param seconds: in all, about. :param report: told what is done.
     """
     if len(data) > LARGEST:
@@ -182,7 +187,10 @@ def find(
     if report:
         report("looking for what the cost grows with")
     try:
-        patterns = _steepest(work, candidates(data), len(data))
+        whole = work.ran(data)
+        least, longer, most = _LOOKS
+        timeout = min(hang_timeout, most, max(least, longer * whole.seconds))
+        patterns = _steepest(work, candidates(data), len(data), timeout)
     except OutOfTime:
         return NoModel("there was no time to look for what the cost grows with")
     found: CostGrowth | None = None
@@ -190,7 +198,7 @@ def find(
         if report:
             report(f"measuring {pattern.text}")
         points, ends, ends_at = _measured(work, pattern)
-        orders = [_order(unit, points, [point.cost for point in points])]
+        orders = [_order(unit, points, [point.cost for point in points], ratio)]
         if max((point.seconds for point in points), default=0.0) >= _QUICK:
             orders.append(_order("time", points, [point.seconds for point in points]))
         if found is None or orders[0].name:
@@ -222,14 +230,16 @@ class _Work:
         return self._run(data, self.hang_timeout if timeout is None else timeout)
 
 
-def _steepest(work: _Work, patterns: Sequence[InputPattern], length: int) -> list[InputPattern]:
+def _steepest(
+    work: _Work, patterns: Sequence[InputPattern], length: int, timeout: float
+) -> list[InputPattern]:
     """The patterns whose cost rises steepest, and of such ones most, when inputs become twice as long, at the
     largest size; that with the least around its part first, as it leaves most room for repetitions.
 
     All have the same size, which doubles until one pattern alone is left, the program hangs or fails with
     one, or the limits are reached. There is none where the cost rises with none.
     """
-    timeout, end = min(work.hang_timeout, _LONGEST_LOOK), work.left / 2
+    end = work.left / 2
     size, doublings = max(32, min(length, work.size // 64)), 0
     costs: dict[InputPattern, int] = {}
     rises: dict[InputPattern, int] = {}
@@ -254,7 +264,7 @@ def _steepest(work: _Work, patterns: Sequence[InputPattern], length: int) -> lis
             costs[pattern] = ran.total
         if ended:
             # The others hang with what is around their part, whatever that is.
-            return [min(ended, key=lambda pattern: _cost_of_one(work, pattern, timeout))]
+            return sorted(ended, key=lambda pattern: _cost_of_one(work, pattern, timeout))[:_TRIED]
         remaining = [pattern for pattern in remaining if rises.get(pattern, 1)]
         highest = max(rises.values(), default=0)
         if doublings >= _DOUBLINGS:
@@ -285,6 +295,11 @@ def _measured(work: _Work, pattern: InputPattern) -> tuple[list[LengthPoint], st
     ends, ends_at = "", 0
     with contextlib.suppress(OutOfTime):
         for times in _lengths(pattern.largest(work.size)):
+            expected = _expected(found, times)
+            if expected > work.hang_timeout:
+                _fill(work, pattern, found)  # first what is known to end
+            if min(expected, work.hang_timeout) > work.left / 2:
+                break  # there would be no time left
             point, outcome = _point(work, pattern, times)
             if point is None:
                 ends, ends_at = outcome, times
@@ -293,10 +308,19 @@ def _measured(work: _Work, pattern: InputPattern) -> tuple[list[LengthPoint], st
             if _REPEATS * _GROWS * point.seconds > work.left:
                 break  # the next one would take longer than there is time
         if ends:
+            _fill(work, pattern, found)
             for smaller in _first_bad(work, pattern, found, ends_at, ends):
                 ends_at = smaller
-            _fill(work, pattern, found)
     return [found[times] for times in sorted(found)], ends, ends_at
+
+
+def _expected(found: dict[int, LengthPoint], times: int) -> float:
+    """The seconds that so many repetitions take, if each multiplies the cost as the last ones did."""
+    if len(found) < 2:
+        return 0.0
+    before, last = (found[one] for one in sorted(found)[-2:])
+    factor = math.log(max(last.cost, 1) / max(before.cost, 1)) / (last.times - before.times)
+    return last.seconds * math.exp(min(factor * (times - last.times), 700.0))
 
 
 def _lengths(largest: int) -> Iterator[int]:
@@ -350,10 +374,14 @@ def _point(work: _Work, pattern: InputPattern, times: int) -> tuple[LengthPoint 
             return LengthPoint(times, len(data), ran.total, median(seconds)), "ok"
 
 
-def _order(of: str, points: Sequence[LengthPoint], costs: Sequence[float]) -> CostOrder:
+def _order(of: str, points: Sequence[LengthPoint], costs: Sequence[float], ratio: float = 1.0) -> CostOrder:
+    """:param ratio: times the cost of the seeds that is to be explained."""
     found = order_of([point.times for point in points], costs, ALPHA)
     if isinstance(found, NoModel):
         return CostOrder(of, reason=found.reason)
+    times = max(ratio, max(costs) / min(costs))
+    if times >= _STEEP and (found.form == "log n" or (found.form == POWER and found.b < 1)):
+        return CostOrder(of, reason="the cost grows by less than its number, which cannot be all")
     name = _NAMES.get(found.form) or (
         "exponential" if found.form == EXPONENTIAL else f"polynomial of degree {found.b:.2f}"
     )

@@ -288,7 +288,7 @@ class _Path:
             self.high.pop()
 
 
-START: Final = 1.0
+START: Final = 0.1
 """Seconds at first: as long as nothing takes longer, nothing depends on the clock."""
 _LEAST: Final = 0.05
 _LONGER: Final = 20

@@ -38,6 +38,7 @@ _OPENING: Final = re.compile(rb"[(\[{]|<[A-Za-z_][\w.:-]*>")
 _CLOSING: Final = {b"(": b")", b"[": b"]", b"{": b"}"}
 _WORD: Final = re.compile(rb"[^\s]+")
 _GAP: Final = re.compile(rb"\s+")
+_MARK: Final = re.compile(rb"(?<=\w)[^\w\s](?=\w)", re.ASCII)
 
 
 class InputPattern(NamedTuple):
@@ -90,16 +91,20 @@ class InputPattern(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is counted, in words: `spaces`, `letters "a"`, `different words`, `nested "("`,
-        `"a" and "b", as many of each`."""
+        """What is counted, in words: `spaces`, `letters "a"`, `different words`, `different lines`,
+        `different words between ";"`, `nested "("`, `"a" and "b", as many of each`."""
         if self.kind in ("repeated", "nested"):
             if self.kind == "repeated":
                 return name_of(self.unit)
             if _OPENING.fullmatch(self.unit):
                 return f"nested {quoted(self.unit)}"
             return f"{quoted(self.unit)} and {quoted(self.close)}, as many of each"
+        if self.kind == "different" and self.gap == b"\n":
+            return "different lines"
         kind = "numbers" if self.unit.isdigit() else "words"
-        return f"different {kind}" if self.kind == "different" else f"{kind} in {self.kind} order"
+        said = f"different {kind}" if self.kind == "different" else f"{kind} in {self.kind} order"
+        between = {b" ": "", b"\n": ", one a line"}
+        return said + between.get(self.gap, f" between {quoted(self.gap)}")
 
 
 def _word(like: bytes, number: int) -> bytes:
@@ -256,13 +261,21 @@ def _nested(data: bytes, repeated: Iterable[Repetition]) -> Iterator[InputPatter
 
 
 def _of_words(data: bytes) -> Iterator[InputPattern]:
-    """Words instead of the first to the last word: different ones, in both orders, and all the same."""
-    words = list(_WORD.finditer(data))
+    """Words instead of the first to the last word: different ones, in both orders, and all the same; those
+    between blanks, in lines, and those between the two marks that are most often between them."""
+    gaps = Counter(gap[:1] for gap in _GAP.findall(data))
+    marks = Counter(_MARK.findall(data))
+    lines = [b"\n"] if b"\n" in data[:-1] else []
+    frequent = [gap for gap, _ in (*gaps.most_common(1), *marks.most_common(2))]
+    for gap in dict.fromkeys([*frequent, *lines]):
+        word = _WORD if gap.isspace() else re.compile(rb"[^\s" + re.escape(gap) + rb"]+")
+        yield from _separated(data, gap, word)
+
+
+def _separated(data: bytes, gap: bytes, word: re.Pattern[bytes]) -> Iterator[InputPattern]:
+    words = list(word.finditer(data))
     if len(words) < 3:
         return
-    gaps = _GAP.findall(data[words[0].end() : words[-1].start()])
-    gap = max(Counter(gaps).items(), key=lambda one: one[::-1])[0]
-    gap = b"\n" if b"\n" in gap else gap[:1]
     texts = sorted((word.group() for word in words), key=len)
     like = texts[len(texts) // 2]
     if sum(text.isdigit() for text in texts) * 2 > len(texts):

@@ -375,7 +375,7 @@ XML = _of_lines("domain", textfile.XML)
 JSON = _of_bytes("domain", json_rules.RULES)
 """J.1 to J.6."""
 SPLICING = tuple(_rule(label, one, "splice", one) for label, one in binary.SPLICING)
-"""S.1 to S.4, for all files."""
+"""S.1 to S.5, for all files."""
 
 
 def _of_words(path: Path) -> list[MutationRule]:

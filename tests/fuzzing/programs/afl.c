@@ -1,4 +1,5 @@
 /* What a program built by AFL is for Perun: the fork server of AFL, and counters of 8 bits in its map. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,9 @@
 #include <unistd.h>
 
 unsigned char *__afl_area_ptr;
+#ifdef LOOP
+const char *volatile loops = "##SIG_AFL_PERSISTENT##";
+#endif
 
 static void serve(void)
 {
@@ -22,15 +26,22 @@ static void serve(void)
     if (write(199, &word, 4) != 4)
         return;
 #endif
+    pid_t copy = 0;
     while (read(198, &word, 4) == 4) {
-        pid_t copy = fork();
+        if (copy)
+            kill(copy, SIGCONT);
+        else
+            copy = fork();
         if (copy == 0) {
             close(198);
             close(199);
             return;
         }
-        if (write(199, &copy, 4) != 4 || waitpid(copy, &status, 0) < 0 || write(199, &status, 4) != 4)
+        int how = getenv("__AFL_PERSISTENT") ? WUNTRACED : 0;
+        if (write(199, &copy, 4) != 4 || waitpid(copy, &status, how) < 0 || write(199, &status, 4) != 4)
             _exit(1);
+        if (!WIFSTOPPED(status))
+            copy = 0;
     }
     _exit(0);
 }
@@ -46,6 +57,8 @@ int main(int argc, char **argv)
         return 9;
     __afl_area_ptr = shmat(atoi(number), NULL, 0);
     serve();
+    int rounds = 0;
+again:;
     char text[4096] = "";
     FILE *file = fopen(argv[1], "rb");
     if (file == NULL || fread(text, 1, sizeof text - 1, file) == 0)
@@ -58,5 +71,11 @@ int main(int argc, char **argv)
         while (*(volatile char *)at == '~')
             ;
     }
-    return 0;
+    fclose(file);
+#ifdef LOOP
+    __afl_area_ptr[200] = ++rounds;
+    if (getenv("__AFL_PERSISTENT") && raise(SIGSTOP) == 0)
+        goto again;
+#endif
+    return rounds;
 }

@@ -9,6 +9,7 @@ import ctypes
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import numpy
@@ -73,10 +74,15 @@ class EdgeCoverage(CounterCoverage):
 #
 # The map is a segment of System V shared memory, whose number is in `__AFL_SHM_ID`. A program prints its size
 # where `AFL_DUMP_MAP_SIZE` is set. Counters have 8 bits and begin anew after 255.
+#
+# A program with a loop of `__AFL_LOOP` (persistent mode) is no copy for each run: it stops itself after each
+# round, and its server lets it go on with the next request. It does so where `__AFL_PERSISTENT` is set.
 
 _SIZE: Final = 65536
 """Bytes of the map of programs that do not tell."""
 _PRIVATE, _CREATE, _REMOVE = 0, 0o1600, 0
+_PERSISTENT: Final = b"##SIG_AFL_PERSISTENT##"
+"""What AFL's compilers write into programs with such a loop."""
 
 
 class AflCoverage(CounterCoverage):
@@ -114,7 +120,7 @@ class AflCoverage(CounterCoverage):
                 cwd=self._target.cwd,
                 timeout=10,
             ).stdout
-            return max(_SIZE, int(told.split()[-1]))
+            return max(1, int(told.split()[-1]))
         except (OSError, ValueError, IndexError, programs.TimeoutExpired):
             return _SIZE
 
@@ -133,6 +139,8 @@ class _Served:
             "__AFL_SHM_ID": str(segment.number),
             "AFL_MAP_SIZE": str(len(segment.counts)),
         }
+        if _PERSISTENT in Path(given.program).read_bytes():
+            environ["__AFL_PERSISTENT"] = "1"
         try:
             self._server = ForkServer(given, target.cwd, environ, memory=target.memory)
         except NoServer:

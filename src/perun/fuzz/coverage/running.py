@@ -138,7 +138,8 @@ class ForkServer:
         except BaseException:
             self._end_copy(pid)
             raise
-        return _ended(os.waitstatus_to_exitcode(status), spent, time.monotonic() - started)
+        code = 0 if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)  # stopped after its round
+        return _ended(code, spent, time.monotonic() - started)
 
     def close(self) -> None:
         """End the server, and the copy that waits for a request: both end by themselves without the pipes."""

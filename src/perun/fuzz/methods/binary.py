@@ -19,6 +19,7 @@ from typing import Final
 
 from perun.core.errors import UsageError
 from perun.core.regular import read_regular
+from perun.fuzz.patterns import candidates
 
 Changed = bytes | None
 
@@ -99,6 +100,10 @@ def _inserted(data: bytes, byte: int, random: Random) -> bytes:
 
 LARGEST_PART: Final = 4096
 """Most bytes of a part that is repeated or inserted."""
+_PATTERNED: Final = 2048
+"""Bytes of an input in which patterns are looked for."""
+_SHORTEST: Final = 16
+"""Bytes that the pattern of a shorter input may be half of."""
 _TIMES: Final = (1, 4, 16)
 """How often a part is repeated at most: where the cost explodes, only once more is not too much."""
 
@@ -137,11 +142,21 @@ def insert_part(data: bytes, random: Random, corpus: Sequence[bytes]) -> Changed
     return data[:place] + other[slice(*part)] + data[place:]
 
 
+def repeat_pattern(data: bytes, random: Random, corpus: Sequence[bytes]) -> Changed:
+    """Rule S.5: Replace the input by one thing of it, repeated, or by words in order or different ones."""
+    found = candidates(data[:_PATTERNED])
+    if not found:
+        return None
+    pattern = random.choice(found)
+    return pattern.input(pattern.largest(int(max(len(data), _SHORTEST) * 2 ** random.uniform(-1, 3))))
+
+
 SPLICING: Final = (
     ("S.1", repeat_part),
     ("S.2", remove_part),
     ("S.3", splice),
     ("S.4", insert_part),
+    ("S.5", repeat_pattern),
 )
 """The rules of this kind, by their labels."""
 

@@ -108,7 +108,7 @@ _FOR_TESTS: Final = (0.1, 60.0)
 """Share of the time that is kept for measuring at the end, and seconds of it at most."""
 _FOR_ALL_TESTS: Final = (0.2, 180.0)
 """... where nothing is measured before."""
-_FOR_UNDERSTANDING: Final = (0.15, 0.25, 10.0, 120.0)
+_FOR_UNDERSTANDING: Final = (0.15, 1 / 3, 20.0, 120.0)
 """Share of the time to minimise and model results; the larger share of a short campaign, as a result takes
 seconds, and how many seconds that gives at most; seconds at most."""
 
