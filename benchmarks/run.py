@@ -55,7 +55,14 @@ import web
 from report import Count, Place, Row, renewed, table, written
 
 SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], ...]] = {
-    versions: (versions.start, versions.history, versions.collect, versions.add, versions.index),
+    versions: (
+        versions.start,
+        versions.small,
+        versions.history,
+        versions.collect,
+        versions.add,
+        versions.index,
+    ),
     stores: (stores.stores,),
     profiles: (profiles.columns, profiles.dataframe, profiles.rows, profiles.ten_million),
     regression: (regression.regression,),
