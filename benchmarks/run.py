@@ -36,6 +36,7 @@ import imports
 import instructions
 import island
 import kernel
+import large_store
 import memory
 import moving_average
 import optimizations
@@ -64,6 +65,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
         versions.index,
     ),
     stores: (stores.stores,),
+    large_store: (large_store.large_store,),
     profiles: (profiles.columns, profiles.dataframe, profiles.rows, profiles.ten_million),
     regression: (regression.regression,),
     moving_average: (moving_average.moving_average,),

@@ -10,53 +10,29 @@ from __future__ import annotations
 
 from _collections import _tuplegetter  # type: ignore[import-not-found]  # as the module `collections` has it
 
+__all__ = [
+    "IO", "TYPE_CHECKING", "Any", "BinaryIO", "ClassVar", "Final", "Generic", "Literal", "NamedTuple",
+    "NoReturn", "Protocol", "TextIO", "TypeAlias", "TypeGuard", "TypeVar", "cast",
+]  # fmt: skip
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import (
-        IO as IO,
-    )
-    from typing import (
-        Any as Any,
-    )
-    from typing import (
-        BinaryIO as BinaryIO,
-    )
-    from typing import (
-        ClassVar as ClassVar,
-    )
-    from typing import (
-        Final as Final,
-    )
-    from typing import (
-        Generic as Generic,
-    )
-    from typing import (
-        Literal as Literal,
-    )
-    from typing import (
-        NamedTuple as NamedTuple,
-    )
-    from typing import (
-        NoReturn as NoReturn,
-    )
-    from typing import (
-        Protocol as Protocol,
-    )
-    from typing import (
-        TextIO as TextIO,
-    )
-    from typing import (
-        TypeAlias as TypeAlias,
-    )
-    from typing import (
-        TypeGuard as TypeGuard,
-    )
-    from typing import (
-        TypeVar as TypeVar,
-    )
-    from typing import (
-        cast as cast,
+        IO,
+        Any,
+        BinaryIO,
+        ClassVar,
+        Final,
+        Generic,
+        Literal,
+        NamedTuple,
+        NoReturn,
+        Protocol,
+        TextIO,
+        TypeAlias,
+        TypeGuard,
+        TypeVar,
+        cast,
     )
 else:
 

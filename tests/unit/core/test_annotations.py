@@ -9,6 +9,7 @@ import typing
 from types import SimpleNamespace
 
 import pytest
+
 from perun.core import annotations
 
 SOURCE = '''
