@@ -73,7 +73,9 @@ def _make(folder: Path, perun: str, kind: str, versions: int) -> None:
         for number, minor in enumerate(every):
             _fill(store, minor, number, models, kind)
     store.summaries.rebuild()
-    store.pending.save(repositories.time_profile(0.2), "time")
+    pending = repositories.time_profile(0.2)
+    pending["origin"] = every[0]
+    store.pending.save(pending, "time")
     store.files.close()
 
 
