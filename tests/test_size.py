@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST_MODULES = 665
 MOST_LINES = 150_099
-MOST_LINES_OF_TESTS = 100_189
+MOST_LINES_OF_TESTS = 100_198
 """What is there today. The budget is 400 modules, 100,000 lines of Python, and 62,000 lines of tests. Who
 makes one of these numbers smaller writes it down here; what makes one larger needs a reason in its commit."""
 
