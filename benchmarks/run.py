@@ -36,6 +36,7 @@ import imports
 import instructions
 import island
 import kernel
+import large_store
 import memory
 import moving_average
 import optimizations
@@ -55,8 +56,16 @@ import web
 from report import Count, Place, Row, renewed, table, written
 
 SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], ...]] = {
-    versions: (versions.start, versions.history, versions.collect, versions.add, versions.index),
+    versions: (
+        versions.start,
+        versions.small,
+        versions.history,
+        versions.collect,
+        versions.add,
+        versions.index,
+    ),
     stores: (stores.stores,),
+    large_store: (large_store.large_store,),
     profiles: (profiles.columns, profiles.dataframe, profiles.rows, profiles.ten_million),
     regression: (regression.regression,),
     moving_average: (moving_average.moving_average,),

@@ -50,6 +50,18 @@ def start(place: Place) -> Iterator[Row]:
         yield Row(name, result["ours"].wall, result["peer"].wall, "0.28.3", limit)
 
 
+def small(place: Place) -> Iterator[Row]:
+    """CPU time in a small repository, beside the smallest program of Python."""
+    folder = _repository(place, "start-small", 3)
+    repositories.register(folder, 3, every=1)
+    commands = {" ".join(words): [place.perun, *words] for words in (["status"], ["log", "--short"])}
+    commands["bare"] = [sys.executable, "-c", "pass"]
+    result = compete({name: Contestant(words, folder) for name, words in commands.items()}, place.rounds)
+    bare = result.pop("bare").cpu
+    for name, own in result.items():
+        yield Row(f"perun {name}, 3 commits, CPU", own.cpu, bare, "python -c pass", 8, is_rival=False)
+
+
 def history(place: Place) -> Iterator[Row]:
     folder, small = _repository(place, "history", 100_000), _repository(place, "start-up", 1)
     log = [place.perun, "--no-pager", "log", "--short"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+
+from perun.core.annotations import NamedTuple
 
 _JOINERS = "\u200c\u200d"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}

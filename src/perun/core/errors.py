@@ -7,7 +7,7 @@ Anything else that escapes is a bug in Perun and is reported as one.
 
 from __future__ import annotations
 
-from typing import Final
+from perun.core.annotations import Final
 
 EXIT_CODES: Final[dict[int, str]] = {
     0: "done",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from perun.core.annotations import Any
 
 _TEXT_LIMIT = 80
 _READ_LIMIT = 16 * 1024

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, BinaryIO, Final
+
+from perun.core.annotations import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
     from pathlib import Path

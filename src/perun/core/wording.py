@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+
+from perun.core.annotations import Final
 
 _USER: Final = re.compile(r"([A-Za-z][\w+.-]*)://([^/\s:]*)(:[^/\s]*)?@")
 _OPTION: Final = re.compile(

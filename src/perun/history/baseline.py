@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
 
+from perun.core.annotations import TYPE_CHECKING, Final, NamedTuple
 from perun.core.errors import DamagedStore, PerunError, VersionControlError
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Estimate, Headline, Kind, Point, estimate, point_of_headlines
@@ -201,16 +201,22 @@ def headline_series_of(configuration: Configuration, fact: ProfileSummary) -> He
 
 
 def values_of_version(
-    repo: Repository, minor_version: str, known: KnownSummaries | None = None
+    repo: Repository,
+    minor_version: str,
+    known: KnownSummaries | None = None,
+    of: Container[Configuration] | None = None,
 ) -> dict[HeadlineSeries, SeriesValue]:
     """The values of the complete profiles that are registered in the version.
 
     They are in the order in which the profiles were made.
 
     :param known: reads what the cache of facts lacks; its bounds are those of the command.
+    :param of: only those of these configurations, of which alone anything is read.
     :raises DamagedStore: if its index cannot be read.
     """
     infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
+    if of is not None:
+        infos = [info for info in infos if info.configuration in of]
     facts = (known or KnownSummaries(repo)).of(infos)
     return {wanted: value_of(found) for wanted, found in summaries_by_series(infos, facts).items()}
 
@@ -246,6 +252,7 @@ def lines_of_ancestors(
     """
     found: dict[HeadlineSeries, list[tuple[str, SeriesValue]]] = {one: [] for one in wanted}
     open_ = set(found)
+    configurations = {one.configuration for one in open_}
     known = known or KnownSummaries(repo)
     indexes = repo.store.indexes
     try:
@@ -256,13 +263,14 @@ def lines_of_ancestors(
             if not indexes.has(checksum):
                 continue
             try:
-                values = values_of_version(repo, checksum, known)
+                values = values_of_version(repo, checksum, known, configurations)
             except DamagedStore:
                 continue
             for one in open_ & values.keys():
                 found[one].append((checksum, values[one]))
                 if len(found[one]) == WINDOW:
                     open_.discard(one)
+                    configurations = {one.configuration for one in open_}
     except VersionControlError:
         pass  # there is no history yet
     return found

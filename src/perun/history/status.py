@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, NamedTuple
 
+from perun.core.annotations import Final, NamedTuple
 from perun.core.errors import VersionControlError
 from perun.history.baseline import (
     BaselineComparison,
@@ -156,9 +156,15 @@ def _judged(
         before = (
             lines_of_ancestors(repo, version, (one for one, _ in values.values()), known) if looking else {}
         )
+        same: dict[HeadlineSeries, BaselineComparison] = {}  # of the registered ones, which have one value
         for info, (wanted, value) in values.items():
+            if info not in alone and wanted in same:
+                found[info] = same[wanted]
+                continue
             newer = partial(again, version, wanted)
             found[info] = compare_with_line(value, before.get(wanted, ()), rules, again=newer, kept=kept)
+            if info not in alone:
+                same[wanted] = found[info]
     return found
 
 

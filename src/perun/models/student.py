@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final
+
+from perun.core.annotations import Final
 
 _TINY: Final = 1e-300
 _MAX_TERMS: Final = 1000

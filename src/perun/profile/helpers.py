@@ -7,9 +7,10 @@ section 11.2. Nothing heavy is imported here, as listing profiles must start at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from perun.core.annotations import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from perun.core.errors import ConfigError
 from perun.profile.head import Configuration, ProfileHeader
 
@@ -55,7 +56,13 @@ class ProfileInfo(_Fields):
     @property
     def configuration(self) -> Configuration:
         """What was measured and how, equal to that of the profile itself."""
-        return self.head.configuration
+        return _configuration_of(self.head)
+
+
+@lru_cache(maxsize=1024)
+def _configuration_of(head: ProfileHeader) -> Configuration:
+    """That of a head; profiles of one list mostly have few different ones."""
+    return head.configuration
 
 
 def sort_key(attributes: str | Sequence[str]) -> Callable[[ProfileInfo], tuple[Any, ...]]:

@@ -16,10 +16,10 @@ import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from weakref import finalize
 from zlib import crc32
 
+from perun.core.annotations import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from perun.core.regular import open_for_writing, open_regular
 from perun.store import tree
 
@@ -34,7 +34,7 @@ FORMAT: Final = 3
 """To be raised whenever what is kept has another form, or another meaning."""
 _TABLES: Final[dict[str, str]] = {
     kind: f"CREATE TABLE {kind} (key TEXT PRIMARY KEY, data BLOB, sum INTEGER) WITHOUT ROWID"
-    for kind in get_args(Kind)
+    for kind in ("facts", "series", "names", "columns", "summaries", "steps", "found")
 }
 _SETTINGS: Final = ("synchronous = OFF", "trusted_schema = OFF", "cell_size_check = ON")
 """Nothing that a file brings along is executed."""

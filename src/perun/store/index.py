@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple
 
+from perun.core.annotations import TYPE_CHECKING, NamedTuple
 from perun.core.atomic import NewFile
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.head import ProfileHeader
@@ -139,12 +139,14 @@ def _parse(data: bytes) -> IndexContent:
 def _parse_six(data: bytes, count: int) -> IndexContent:
     found = _read_rows(data, count, strings=6)
     certain = _verify(data, found.bounds)
-    entries = [
-        IndexEntry(
-            time, checksum, path, ProfileHeader(kind, cmd, args, workload, collector, tuple(units.split()))
-        )
-        for time, checksum, path, (kind, cmd, args, workload, collector, units) in found.rows
-    ]
+    entries = []
+    texts: list[str] = []
+    for time, checksum, path, own in found.rows:
+        if own is not texts:
+            texts = own
+            kind, cmd, args, workload, collector, units = own
+            head = ProfileHeader(kind, cmd, args, workload, collector, tuple(units.split()))
+        entries.append(IndexEntry(time, checksum, path, head))
     return IndexContent(entries, certain)
 
 
@@ -190,6 +192,8 @@ def _read_rows(data: bytes, count: int, strings: int) -> _Rows:
     rows: list[tuple[int, str, str, list[str]]] = []
     position = _HEADER.size
     bounds = [position]
+    texts: list[str] = []
+    same = b""  # bytes of `texts`: entries are sorted by name, so that many repeat the head of the one before
     try:
         for _ in range(count):
             (time,) = number(data, position)
@@ -197,11 +201,15 @@ def _read_rows(data: bytes, count: int, strings: int) -> _Rows:
             checksum = data[position + 4 : position + 24].hex()
             path = data[position + 24 : zero].decode()
             position = zero + 1
-            texts = []
-            for _ in range(strings):
-                start = position + 4
-                position = start + number(data, position)[0]
-                texts.append(data[start:position].decode())
+            if same and data.startswith(same, position):
+                position += len(same)
+            else:
+                texts = []
+                for _ in range(strings):
+                    start = position + 4
+                    position = start + number(data, position)[0]
+                    texts.append(data[start:position].decode())
+                same = data[zero + 1 : position]
             if position > len(data):
                 raise _Damage(f"entry {len(rows) + 1} of {count} is cut short")
             rows.append((time, checksum, path, texts))

@@ -9,8 +9,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from perun.core.annotations import TYPE_CHECKING, Any, NamedTuple
 from perun.core.errors import DamagedStore, LockTimeout, ProfileError, ProfileNotFound
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
@@ -134,7 +134,9 @@ class Pending:
                 announce(sha1.hexdigest())
             with self._lock(), self._files.together():
                 path = self._claim(draft, stem, sha1.hexdigest(), taken)
-                self._refresh()
+        # The end of the draft changes the file once more: a cache from before that would not be believed.
+        with suppress(LockTimeout), self._lock(), self._files.together():
+            self._refresh()
         return path
 
     def find(self, sha1: str, known: Container[str] = ()) -> Path | None:

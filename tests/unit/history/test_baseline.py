@@ -270,6 +270,15 @@ def test_at_most_so_many_profiles_are_read(project: Project, line: list[str]) ->
     assert (baseline.values_of_version(project.repo, line[1], known), known.unread) == ({}, 5)
 
 
+def test_of_ancestors_only_what_is_asked_for_is_read(project: Project, line: list[str]) -> None:
+    for number in range(5):
+        project.register(line[1], [float(number)], args=str(number))
+    project.register(line[0], [1.0])
+    project.forget()
+    known = KnownSummaries(project.repo, most=1)
+    assert (project.before(known=known), known.unread) == (line[0], 0)
+
+
 def test_a_lost_profile_has_no_value(project: Project, line: list[str]) -> None:
     checksum = project.register(line[1], [1.0])
     project.forget()

@@ -180,6 +180,12 @@ def test_a_valid_cache_spares_reading(store: Store, make_profile: MakeProfile) -
     assert [info.cmd for info in store.pending.list()] == ["from the cache"]
 
 
+@pytest.mark.on_disk
+def test_the_cache_is_not_older_than_what_was_saved(store: Store, make_profile: MakeProfile) -> None:
+    path = store.pending.save(make_profile(), "a")
+    assert path.stat().st_ctime_ns <= cache(store).stat().st_mtime_ns
+
+
 def test_a_profile_touched_with_or_after_the_cache_is_read_anew(store: Store, make_profile) -> None:
     path = store.pending.save(make_profile(), "a")
     forge(store, cmd="from the cache")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers import data
 from perun.cli.answers.data import TYPE_COLOURS, Placeholder, change_data, parse_format, write_json
 from perun.cli.answers.steps import VersionSteps, entry_data
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
+from perun.core.annotations import TYPE_CHECKING, Any
 from perun.core.wording import ago, plural
 from perun.repository.lookup import identity
 
@@ -214,18 +214,10 @@ def change_counts(session: Session, changes: Sequence[ChangeRecord]) -> str:
     return f"{plural(len(changes), 'change')}: {kinds_of(session, [record.info for record in changes])}"
 
 
-def profile_data(info: ProfileInfo, tag: str, found: RepositoryStatus) -> dict[str, Any]:
-    """A profile in the JSON of `status`."""
-    fact, value = found.fact(info), found.value(info)
+def _measured(info: ProfileInfo, found: RepositoryStatus) -> dict[str, Any]:
+    """The value of a profile and its difference in the JSON of `status`."""
+    value = found.value(info)
     return {
-        "tag": tag,
-        "id": f"{identity(info)}@{tag[-1]}",
-        "name": info.source,
-        **info.head._asdict(),
-        "time": info.time,
-        "checksum": info.checksum or None,
-        "other_machine": found.from_other_machines.get(info),
-        "incomplete": fact.incomplete or None,
         "measured": None if value is None else data.value_data(value),
         "difference": data.difference_data(found.judged[info]) if info in found.judged else None,
     }
@@ -234,7 +226,24 @@ def profile_data(info: ProfileInfo, tag: str, found: RepositoryStatus) -> dict[s
 def _profiles_data(
     infos: Sequence[ProfileInfo], before: str, kind: str, found: RepositoryStatus
 ) -> Iterator[dict[str, Any]]:
-    return (profile_data(info, f"{before}{n}@{kind}", found) for n, info in enumerate(infos))
+    """The profiles of a list in the JSON of `status`."""
+    shared: dict[int, dict[str, Any]] = {}  # by comparison, which all profiles of a series may have in common
+    for number, info in enumerate(infos):
+        judged = found.judged.get(info)
+        measured = shared.get(id(judged)) if judged else None
+        if measured is None:
+            measured = shared[id(judged)] = _measured(info, found)
+        yield {
+            "tag": f"{before}{number}@{kind}",
+            "id": f"{identity(info)}@{kind}",
+            "name": info.source,
+            **info.head._asdict(),
+            "time": info.time,
+            "checksum": info.checksum or None,
+            "other_machine": found.from_other_machines.get(info),
+            "incomplete": found.fact(info).incomplete or None,
+            **measured,
+        }
 
 
 def as_data(found: RepositoryStatus, steps: VersionSteps) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from mmap import mmap
 from pathlib import Path
 from struct import Struct
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+
+from perun.core.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from threading import Thread
