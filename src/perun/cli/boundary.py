@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any, Final
 
 from perun.cli import streams
 from perun.cli.session import Session
 from perun.cli.table import clean
-from perun.core.annotations import Any, Final
 from perun.core.atomic import TEMPORARY_PREFIX
 from perun.core.errors import PerunError, Terminated
 

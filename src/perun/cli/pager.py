@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
+from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
-from perun.core.annotations import TYPE_CHECKING, BinaryIO, TextIO, cast
 from perun.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from perun.cli.table import clean, one_line
-from perun.core.annotations import TYPE_CHECKING, Any, TextIO
 from perun.core.errors import NotPerunRepository
 from perun.repository.repository import Repository, open_repository
 

@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False  # typing itself would take a third of the time of `perun --version`
 if TYPE_CHECKING:
-    from perun.core.annotations import TextIO
+    from typing import TextIO
 
 COMPLETE = "_PERUN_COMPLETE"
 """Variable that the shell sets to ask how a word may be completed; nothing but that is answered then."""

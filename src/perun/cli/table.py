@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-
-from perun.core.annotations import NamedTuple
+from typing import NamedTuple
 
 _JOINERS = "\u200c\u200d"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}

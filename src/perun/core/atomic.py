@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO, Final, Literal, NamedTuple
 from zlib import crc32
-
-from perun.core.annotations import BinaryIO, Final, Literal, NamedTuple
 
 TEMPORARY_PREFIX = ".tmp-"
 """Start of the name of every file that is not finished; whatever bears it may be removed."""

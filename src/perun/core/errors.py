@@ -7,7 +7,7 @@ Anything else that escapes is a bug in Perun and is reported as one.
 
 from __future__ import annotations
 
-from perun.core.annotations import Final
+from typing import Final
 
 EXIT_CODES: Final[dict[int, str]] = {
     0: "done",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-
-from perun.core.annotations import Any
+from typing import Any
 
 _TEXT_LIMIT = 80
 _READ_LIMIT = 16 * 1024

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-
-from perun.core.annotations import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
     from pathlib import Path

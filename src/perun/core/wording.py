@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-from perun.core.annotations import Final
+from typing import Final
 
 _USER: Final = re.compile(r"([A-Za-z][\w+.-]*)://([^/\s:]*)(:[^/\s]*)?@")
 _OPTION: Final = re.compile(

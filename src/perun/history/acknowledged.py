@@ -12,9 +12,9 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core import atomic
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import ConfigError, UsageError
 from perun.core.regular import read_regular
 from perun.core.wording import listed

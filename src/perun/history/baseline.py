@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Final, NamedTuple
 from perun.core.errors import DamagedStore, PerunError, VersionControlError
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Estimate, Headline, Kind, Point, estimate, point_of_headlines

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from perun.core.annotations import Final, Generic, NamedTuple, TypeVar
 from perun.core.errors import DamagedStore, VersionControlError
 from perun.history.baseline import (
     MOST_VERSIONS,

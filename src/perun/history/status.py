@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final, NamedTuple
 
-from perun.core.annotations import Final, NamedTuple
 from perun.core.errors import VersionControlError
 from perun.history.baseline import (
     BaselineComparison,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 from perun.profile import session
 
 if TYPE_CHECKING:

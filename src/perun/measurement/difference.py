@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
 from perun.measurement.estimate import (
     NONE,

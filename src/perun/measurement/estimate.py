@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
+from typing import Final, NamedTuple
 
-from perun.core.annotations import Final, NamedTuple
 from perun.measurement.comparable import Conditions, speed_of, unlike
 from perun.models.student import quantile
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Final, NamedTuple
 from perun.measurement.estimate import Point, Round, StandardError, each_once
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any, Final
 
-from perun.core.annotations import Any, Final
 from perun.measurement.estimate import Estimate
 from perun.measurement.verdict import Verdict, severity
 from perun.profile import amounts

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from perun.core.annotations import Final, NamedTuple
 from perun.core.wording import counted
 from perun.measurement.comparable import told_slower
 from perun.measurement.difference import (

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-
-from perun.core.annotations import Final
+from typing import Final
 
 _TINY: Final = 1e-300
 _MAX_TERMS: Final = 1000

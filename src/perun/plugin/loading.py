@@ -10,8 +10,8 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from perun.core.annotations import Any
 from perun.core.errors import NoProfile, PerunError, Terminated
 from perun.plugin.versions import Vcs
 

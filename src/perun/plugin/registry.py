@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
-from perun.core.annotations import Any, NamedTuple
 from perun.core.errors import PluginError, Terminated
 from perun.plugin.loading import FAMILIES, breach, short_string
 

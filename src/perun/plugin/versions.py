@@ -7,8 +7,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
 
-from perun.core.annotations import Any, ClassVar, NamedTuple, Protocol
 from perun.core.errors import VersionControlError
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:

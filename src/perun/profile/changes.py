@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.profile.amounts import readable
 from perun.profile.uid import flatten
 

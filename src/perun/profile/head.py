@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-
-from perun.core.annotations import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 HARNESSES: Final = frozenset({
     "asv", "cargo", "catch2", "go", "google_benchmark", "jmh", "mitata", "pyperf", "pytest_benchmark",

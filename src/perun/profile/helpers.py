@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from perun.core.errors import ConfigError
 from perun.profile.head import Configuration, ProfileHeader
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
+from typing import Any, Final
 
-from perun.core.annotations import Any, Final
 from perun.core.errors import ProfileError
 
 _UID_ORDER: Final = (

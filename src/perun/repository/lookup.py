@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, NamedTuple
 from perun.core.errors import ProfileNotFound, UsageError, VersionControlError
 from perun.core.wording import plural
 from perun.profile.head import ProfileHeader

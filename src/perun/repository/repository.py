@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, NamedTuple
 from perun.core.config.layers import Config, load, refresh_cache
 from perun.core.config.schema import is_true
 from perun.core.errors import (

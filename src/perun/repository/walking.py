@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
-from perun.core.annotations import Final
 from perun.core.errors import VersionControlError
 from perun.plugin.versions import MinorVersion
 from perun.repository.repository import Repository

@@ -8,8 +8,8 @@ then the index that names them, then what can be rebuilt.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from perun.core.annotations import TYPE_CHECKING
 from perun.store import tree
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from weakref import finalize
 from zlib import crc32
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from perun.core.regular import open_for_writing, open_regular
 from perun.store import tree
 

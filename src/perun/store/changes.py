@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Final, NamedTuple
 from perun.core.errors import DamagedStore
 from perun.profile.changes import DegradationInfo, PerformanceChange, unescape_field
 from perun.store import tree

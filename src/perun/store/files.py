@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from perun.core import atomic
-from perun.core.annotations import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 from perun.core.regular import open_regular, read_regular
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, NamedTuple
 from perun.core.atomic import NewFile
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.head import ProfileHeader

@@ -9,8 +9,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, NamedTuple
 from perun.core.errors import DamagedStore, LockTimeout, ProfileError, ProfileNotFound
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo

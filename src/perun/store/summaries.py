@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import DamagedStore
 from perun.measurement.estimate import Headline, Kind, Round, Sample
 from perun.measurement.verdict import severity, sum_of

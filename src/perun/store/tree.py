@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from perun.core.annotations import TYPE_CHECKING, BinaryIO, Final
 from perun.core.errors import DamagedStore, ProfileNotFound
 from perun.core.regular import IrregularFile, TooLarge
 from perun.store.files import ON_DISK, Files

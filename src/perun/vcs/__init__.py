@@ -11,8 +11,8 @@ from contextvars import ContextVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
-    from perun.core.annotations import Any
     from perun.plugin.api import MajorVersion, MinorVersion, Vcs
 
 _chosen: ContextVar[Vcs | None] = ContextVar("perun.vcs", default=None)

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Final
 
 from perun.core import atomic
-from perun.core.annotations import Any, ClassVar, Final
 from perun.core.errors import VersionControlError
 from perun.core.process.git import GitCommand
 from perun.core.regular import read_regular

@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from perun.cli.table import one_line
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 from perun.core.errors import ConfigError
 from perun.core.wording import plural
 from perun.measurement import present

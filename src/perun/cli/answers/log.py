@@ -6,13 +6,13 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers import data as measured
 from perun.cli.answers.data import TYPE_COLOURS, Placeholder, parse_format
 from perun.cli.answers.steps import VersionSteps
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line, width
-from perun.core.annotations import TYPE_CHECKING, Any
 from perun.core.errors import DamagedStore, UsageError
 from perun.core.wording import plural
 from perun.history.log import LogEntry, LogValue

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers import data
 from perun.cli.answers.data import TYPE_COLOURS, Placeholder, change_data, parse_format, write_json
 from perun.cli.answers.steps import VersionSteps, entry_data
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
-from perun.core.annotations import TYPE_CHECKING, Any
 from perun.core.wording import ago, plural
 from perun.repository.lookup import identity
 

@@ -10,10 +10,10 @@ import math
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers.data import finite
 from perun.cli.table import one_line
-from perun.core.annotations import TYPE_CHECKING, Any
 from perun.core.errors import ConfigError
 from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.measurement.verdict import bounded

@@ -339,9 +339,7 @@ class ChangePlaces:
         self._explained = explained
         self._of_functions = lru_cache(1)(self._lines)
 
-    def __call__(
-        self, minor: str, comparison: Comparison, change: DegradationInfo
-    ) -> tuple[str, int] | None:
+    def __call__(self, minor: str, comparison: Comparison, change: DegradationInfo) -> tuple[str, int] | None:
         """What explains a benchmark; the first line of a function, if profiles of the version have its lines;
         what explains the command.
 

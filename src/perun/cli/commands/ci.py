@@ -186,9 +186,7 @@ def _received(forge: Forge, subject: Subject, folder: Path | None) -> Gate:
     return found
 
 
-def _told(
-    session: Session, forge: Forge, subject: Subject, found: Gate, troubles: list[PerunError]
-) -> bool:
+def _told(session: Session, forge: Forge, subject: Subject, found: Gate, troubles: list[PerunError]) -> bool:
     """Set the check and write the comment; whether that is news: reports of forks are read again and again.
 
     :param troubles: what failed of it is put there.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from perun.core.annotations import Any
 from perun.core.config.reader import ConfigScalar, is_null, resolve_all
 from perun.core.config.schema import (
     ALIASES,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from perun.core.annotations import Any, Final, NamedTuple
 from perun.core.config import schema
 from perun.core.config.convert import checked
 from perun.core.config.reader import Node, parse, read_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import ConfigError
 from perun.core.regular import IrregularFile, TooLarge, read_regular
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Any, Final, NamedTuple
 
-from perun.core.annotations import Any, Final, NamedTuple
 from perun.core.errors import ConfigError
 
 

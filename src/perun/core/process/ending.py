@@ -17,8 +17,7 @@ from mmap import mmap
 from pathlib import Path
 from struct import Struct
 from types import FrameType
-
-from perun.core.annotations import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from threading import Thread

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from enum import Enum
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from perun.core.annotations import IO, TYPE_CHECKING, Final, NamedTuple
 from perun.core.errors import VersionControlError
 from perun.core.process import ending
 from perun.core.wording import without_secrets

@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Container, Iterator, Mapping
+from typing import Any, BinaryIO, Final, NamedTuple
 from zlib import crc32
 
-from perun.core.annotations import Any, BinaryIO, Final, NamedTuple
 from perun.core.errors import ProfileError
 from perun.profile.format import bulk, encoding
 from perun.profile.format import columns as seven_bits

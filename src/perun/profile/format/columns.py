@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from perun.core.errors import ProfileError
 
 if TYPE_CHECKING:

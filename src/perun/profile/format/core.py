@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
 
-from perun.core.annotations import TYPE_CHECKING, Any, Final
 from perun.core.errors import ProfileError
 from perun.profile.format import bulk
 from perun.profile.format.bulk import RawRows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice
+from typing import Any, Final, NamedTuple
 
-from perun.core.annotations import Any, Final, NamedTuple
 from perun.core.errors import ProfileError
 from perun.profile.format.columns import CompressedColumn, is_packed, unpacked
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import marshal
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
-from perun.core.annotations import Any, Final, NamedTuple
 from perun.profile.format.columns import Column
 
 COLUMNS: Final = frozenset(

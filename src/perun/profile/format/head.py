@@ -10,8 +10,8 @@ import io
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from perun.core.annotations import TYPE_CHECKING, Any, BinaryIO, Final
 from perun.core.errors import ProfileError
 from perun.profile.format import columnar
 from perun.profile.format.columnar import is_columnar

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NoReturn
 
-from perun.core.annotations import Any, Final, NoReturn
 from perun.core.errors import ProfileError
 from perun.profile.format.bulk import OLD_REGIONS, RawRows
 from perun.profile.format.columns import is_stored, opened

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from perun.core.annotations import Final
 from perun.core.errors import VersionControlError
 from perun.core.process.git import GitCommand
 from perun.plugin.versions import FileDiff, MinorVersion

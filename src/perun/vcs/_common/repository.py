@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Final
 
-from perun.core.annotations import Final
 from perun.core.errors import VersionControlError
 from perun.core.process.git import GitCommand, Purpose
 from perun.core.regular import read_regular
