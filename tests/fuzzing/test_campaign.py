@@ -181,11 +181,11 @@ def test_faults_and_hangs_are_kept_apart(tmp_path):
                 return super().run(b"stop", timeout, until)
             return super().run(data, timeout, until)
 
-    one = campaign(tmp_path, SerialExecutor(Fragile()), hang=1.0)
+    one = campaign(tmp_path, SerialExecutor(Fragile()), hang=0.1)
     events = events_of(one)
     assert one.found.faults
     assert all("SIGSEGV" in member.ending for member in one.found.faults)
-    assert one.found.hangs and one.found.hangs[0].ending == "did not end within 1 s"
+    assert one.found.hangs and one.found.hangs[0].ending == "did not end within 0.1 s"
     assert {event.kind for event in events if isinstance(event, InterestingInput)} == {
         "slow",
         "fault",
@@ -209,12 +209,12 @@ def test_more_faults_than_anybody_reads_are_counted(tmp_path):
 
 
 def test_what_is_stopped_early_is_tried_again(tmp_path):
-    """Runs of 2 s are longer than anything is given at first, but no hang."""
+    """Runs of 0.3 s are longer than anything is given at first, but no hang."""
     stopped = []
 
     class Slow(InProcess):
         def run(self, data, timeout, until=math.inf):
-            if data.count(b" ") > 20 and timeout < 2.0:
+            if data.count(b" ") > 20 and timeout < 0.3:
                 stopped.append(data)
                 return super().run(b"stop", timeout, until)
             return super().run(data, timeout, until)
@@ -225,7 +225,7 @@ def test_what_is_stopped_early_is_tried_again(tmp_path):
         now[0] += 0.01
         return now[0]
 
-    one = campaign(tmp_path, SerialExecutor(Slow()), clock=clock)
+    one = campaign(tmp_path, SerialExecutor(Slow()), clock=clock, executions=2500)
     events_of(one)
     assert stopped and {member.data for member in one.found.interesting} & set(stopped)
     assert not one.found.hangs
