@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST_MODULES = 664
-MOST_LINES = 150_174
-MOST_LINES_OF_TESTS = 100_443
+MOST_MODULES = 668
+MOST_LINES = 151_825
+MOST_LINES_OF_TESTS = 101_217
 """What is there today. The budget is 400 modules, 100,000 lines of Python, and 62,000 lines of tests. Who
 makes one of these numbers smaller writes it down here; what makes one larger needs a reason in its commit."""
 
