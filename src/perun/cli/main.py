@@ -24,7 +24,7 @@ COMMANDS = {
     ),
     "blame": (
         "perun.cli.commands.blame:blame",
-        "Show which versions changed what the functions of a file cost.",
+        "Show which versions changed what the functions of FILE cost.",
     ),
     "explain": (
         "perun.cli.commands.explain:explain",
