@@ -1,4 +1,4 @@
-"""`perun blame`: the versions that changed what the functions of FILE cost, through renames and moves.
+"""`perun blame`: the versions that changed what the functions of a file cost, through renames and moves.
 
 The series of a function are those of its profiles, whatever it was called: where a profile has it no more
 under a name, the sources of both versions say which one it was. Its rows of the table of `perun changes` are
