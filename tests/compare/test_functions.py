@@ -16,7 +16,7 @@ from perun.running.compare.decide import InterimPlan
 from perun.running.compare.instruments import CollectorMetric, Reading
 from perun.running.compare.trial import LATE, Trial, look
 
-WHOLE = Metric("prog:total", "sample", "cpu", "s", False)
+WHOLE = Metric("prog:(total)", "sample", "cpu", "s", False)
 SHARES = (0.25, 0.15, 0.1, 0.1, 0.09, 0.06, 0.05, 0.04, 0.03, 0.03, 0.02, 0.02, 0.01, 0.01, 0.01, 0.006)
 SAMPLER = '''
 import json
@@ -50,7 +50,7 @@ class Sampler:
             "postprocessors": [],
         })
         common = {"type": "sample", "subtype": "cpu"}
-        found = [{"uid": {"source": "prog", "sample": "total"}, "amount": cpu, **common}]
+        found = [{"uid": {"source": "prog", "sample": "(total)"}, "amount": cpu, **common}]
         for place in dict.fromkeys(drawn):
             source, name = place.split(":")
             amount = drawn.count(place) / len(drawn) * cpu
@@ -120,17 +120,19 @@ def test_a_plan_is_kept() -> None:
 @pytest.mark.parametrize(
     ("pattern", "meant"),
     [
-        ("sample", ["x.cpp:ns::f", "ns::g"]),
-        ("sample:*", ["x.cpp:ns::f", "ns::g"]),
+        ("sample", ["x.cpp:ns::f", "ns::g", "cart.py:total"]),
+        ("sample:*", ["x.cpp:ns::f", "ns::g", "cart.py:total"]),
         ("sample:ns::f", ["x.cpp:ns::f"]),
         ("sample:ns::*", ["x.cpp:ns::f", "ns::g"]),
         ("sample:x.cpp:*", ["x.cpp:ns::f"]),
         ("sample:ns::f:inclusive", ["x.cpp:ns::f:inclusive"]),
         ("sample:f", []),
+        ("sample:total", ["cart.py:total"]),
     ],
 )
 def test_names_of_functions(pattern: str, meant: list[str]) -> None:
-    metrics = [WHOLE, *(WHOLE._replace(uid=one) for one in ("x.cpp:ns::f", "x.cpp:ns::f:inclusive", "ns::g"))]
+    names = ("x.cpp:ns::f", "x.cpp:ns::f:inclusive", "ns::g", "cart.py:total")
+    metrics = [WHOLE, *(WHOLE._replace(uid=one) for one in names)]
     wanted = CollectorMetric(pattern, ())
     assert [one.uid for one in metrics if wanted.matches(one, "sample")] == meant
 

@@ -117,7 +117,7 @@ def sampled(number: int) -> Profile:
         costs = 1 + 0.01 * chance.standard_normal(COUNT + (number >= NEW))
         costs[1] *= 1.3 if number >= MIDDLE else 1
         places = [{"source": source, "function": name} for name in functions_at(number)]
-        whole = {"source": "python3", "sample": "total"}
+        whole = {"source": "python3", "sample": "(total)"}
         for uid, cost in zip([whole, *places], [float(costs.sum()), *costs.tolist()], strict=True):
             amounts = {"amount": cost, "samples": round(500 * cost), "order": order}
             rows.append({"type": "sample", "subtype": "cpu", "uid": uid, **amounts})

@@ -211,7 +211,7 @@ def test_inclusive_sums_count_recursion_once(read: Reader) -> None:
     assert series["f:inclusive [samples]"] == [5]
     assert series["g:inclusive [samples]"] == [7]
     assert series["f [samples]"] == [5]
-    assert series["folded:total [samples]"] == [9]
+    assert series["folded:(total) [samples]"] == [9]
 
 
 def test_speedscope(read: Reader) -> None:

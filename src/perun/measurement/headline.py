@@ -17,7 +17,7 @@ from perun.profile import session as sessions
 from perun.profile.amounts import UnitOf, common_unit, is_size, larger_is_better, units
 from perun.profile.changes import of_function
 from perun.profile.format.grouping import ResourceGroup
-from perun.profile.sampled import CPU, SAMPLED
+from perun.profile.sampled import CPU, SAMPLED, WHOLE
 from perun.profile.uid import flatten, location, shown_subtype
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _total_of_samples(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chos
     for group in groups:
         kind, subtype = _kind(group)
         uid = group.constants.get("uid")
-        if kind == SAMPLED and isinstance(uid, Mapping) and uid.get(SAMPLED) == "total":
+        if kind == SAMPLED and isinstance(uid, Mapping) and uid.get(SAMPLED) == WHOLE:
             timed = Kind.PRINTED if is_size(unit_of(kind, subtype)) else Kind.TIMED
             name = "CPU time" if subtype == CPU else subtype
             where = location(_uid(group), shown_subtype(_uid(group), kind, subtype))

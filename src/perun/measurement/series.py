@@ -24,7 +24,7 @@ from perun.profile import session as sessions
 from perun.profile.amounts import common_unit, is_size, larger_is_better, units
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import ResourceGroup
-from perun.profile.sampled import SAMPLED
+from perun.profile.sampled import SAMPLED, WHOLE
 from perun.profile.session import RUN
 from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
 
@@ -87,7 +87,7 @@ class Metric(NamedTuple):
         if self.type == "time" and self.subtype in (CPU, *PARTS_OF_CPU):
             return Kind.PROCESSOR
         if self.type == SAMPLED and not is_size(self.unit):  # samples of a clock, counted or weighed
-            return Kind.TIMED if self.uid.partition(" [")[0].endswith(f":{TOTAL}") else Kind.SAMPLED
+            return Kind.TIMED if self.uid.partition(" [")[0].endswith(f":{WHOLE}") else Kind.SAMPLED
         return Kind.TIMED if self.type in _TIMED else Kind.PRINTED
 
     @property

@@ -3,7 +3,7 @@
 A resource of the type `sample` with a trace stands for what the innermost function of that stack took
 itself, its `amount`; its subtype says what was sampled, e.g. `cpu`. What a recording sampled besides stands
 in columns of that name. A resource without a trace sums up a function with all that it called, and the one
-whose uid ends with `total` the whole recording. Each number is one of a recording: how it varies is seen over
+whose uid ends with :data:`WHOLE` the whole recording. Each number is one of a recording: how it varies is seen over
 several.
 """
 
@@ -26,6 +26,8 @@ CPU: Final = "cpu"
 """Subtype of what is sampled by the time of the processor."""
 WAITING: Final = "waiting"
 """Subtype of what threads waited without a processor, in real time."""
+WHOLE: Final = "(total)"
+"""Stands in the uid of the whole in place of a function: no function is called so, but some are `total`."""
 IMPORTED: Final = "imported"
 """Region of a profile that tells where it was imported from: the format, the name of the file, and whether it
 has means only."""
@@ -172,7 +174,7 @@ class SampledStacks:
     def _add_groups(self, groups: _Groups, program: str, main: str, others: Sequence[str]) -> None:
         names = (main, *others)
         totals = dict(zip(names, map(sum, zip(*self._sums.values(), strict=True)), strict=True))
-        groups.add(main, {"source": program, SAMPLED: "total"}, totals)
+        groups.add(main, {"source": program, SAMPLED: WHOLE}, totals)
         records = [_record(frame) for frame in self._frames]
         plain = [_record(frame, line=False) for frame in self._frames]
         named = [str(flatten(one)) for one in plain]

@@ -27,7 +27,7 @@ from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 from perun.profile.incomplete import Incomplete
 from perun.profile.island import TIMELINE
-from perun.profile.sampled import CPU, OTHER, SAMPLED, WAITING
+from perun.profile.sampled import CPU, OTHER, SAMPLED, WAITING, WHOLE
 
 COLLECTOR_TYPE: Final = SAMPLED
 COLLECTOR_DEFAULT_UNITS: Final = {SAMPLED: "s"}
@@ -303,7 +303,7 @@ def resources(sums: Sums, program: str) -> Iterator[dict[str, Any]]:
 
     :param program: its name, which the whole goes by.
     """
-    yield _resource({"source": program, SAMPLED: "total"}, CPU, sums.total)
+    yield _resource({"source": program, SAMPLED: WHOLE}, CPU, sums.total)
     for subtype, traces in ((CPU, sums.traces), (WAITING, sums.waits)):
         for (thread, trace), amount in _fitting(traces):
             uid = {key: value for key, value in _record(trace[0]).items() if key in ("source", "function")}

@@ -30,7 +30,7 @@ from perun.models import change_points
 from perun.native.scopes import LineRange
 from perun.plugin.api import FileDiff, MinorVersion
 from perun.profile.head import Configuration
-from perun.profile.sampled import SAMPLED
+from perun.profile.sampled import SAMPLED, WHOLE
 from perun.repository import walking
 from perun.repository.repository import Repository
 from perun.running.explain.costs import FunctionKey
@@ -244,7 +244,7 @@ class _Rows:
         self._by_name: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
         for number, key in enumerate(read.keys):
             source, name, _ = _parts(key)
-            is_whole = name == TOTAL and key in read.leading
+            is_whole = name in (TOTAL, WHOLE) and key in read.leading
             if not is_whole and (every or not _with_callees(key)):
                 self._by_name[bare(name)].append((source, name, number))
 
