@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perun.core.errors import ConfigError
-from perun.measurement.contract import GrowthLimit, bounded, growth, like_before, suggested
+from perun.measurement.contract import GrowthLimit, bounded, growth, like_before, paired, suggested
+from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.repository.init import init
-from perun.running.guard.contracts import CountBound, LockedShare, contract, read
+from perun.running.guard.contracts import CountBound, LockedShare, PairedShare, contract, read
 from shared import conftest_of
 
 _cli = conftest_of("cli")
@@ -191,7 +193,12 @@ def test_what_cannot_be_measured_is_an_error(project: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("time at most 3 s", "is no contract"),
+        ("time at most 3 s", "bounds a time by itself: it depends on the machine"),
+        ("time at most +2 % of the lock", "bounds a time by itself"),
+        ("cpu time grows at most n for n 1..16", "bounds a time by itself"),
+        ("time of main at most +2 % of v1", "not of 'main'"),
+        ("time at most +2 % of v1 for n 1, 2", "has sizes"),
+        ("time at most +2 % of v1", "has sizes"),
         ("instructions grow at most n! for n 1..16", "is no order of growth"),
         ("instructions grow at most n", "does not say which sizes"),
         ("instructions grow at most n for m 1..9", "has no place {m}"),
@@ -205,6 +212,80 @@ def test_a_wrong_contract_is_named(text: str, what: str) -> None:
     with pytest.raises(ConfigError, match=r"perun-guard\.yml:7: ") as error:
         contract("./prog {n}", text, "perun-guard.yml:7")
     assert what in str(error.value)
+
+
+def test_time_is_bounded_beside_another_version_only() -> None:
+    for text, limit in {
+        "time at most +5 % of HEAD~1 within 30 s": PairedShare(0.05, "HEAD~1", 30),
+        "cpu time at most 50 % of v1.0 within 1.5 min": PairedShare(0.5, "v1.0", 90),
+        "time at most +5% of main": PairedShare(0.05, "main"),
+    }.items():
+        assert contract("./prog 5", text).limit == limit
+    for text in ("time at most +0 % of v1", "time at most +5 % of v1 within 0 s"):
+        with pytest.raises(ConfigError, match=r"nothing is measured|always differ") as error:
+            contract("./prog 5", text)
+        assert "write e.g. `time at most +5 % of HEAD~1 within 30 s`" in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("interval", "word", "kept"),
+    [
+        ((0.98, 1.04), "NoChange", True),
+        ((1.01, 1.04), "NoChange", True),
+        ((0.50, 1.04), "Unknown", True),
+        ((0.50, 0.60), "SevereOptimization", True),
+        ((1.06, 1.20), "Degradation", False),
+        ((1.30, 1.40), "SevereDegradation", False),
+        ((1.06, 1.20), "MaybeDegradation", None),  # by chance, or in doubt
+        ((1.01, 1.06), "MaybeDegradation", None),
+        ((0.98, 1.06), "Unknown", None),
+        (None, "Unknown", None),
+    ],
+)
+def test_pairs_decide_by_their_interval(
+    interval: tuple[float, float] | None, word: str, kept: bool | None
+) -> None:
+    change = DegradationInfo(
+        PerformanceChange[word], "./prog", "1 s", "1.02 s", "ratio", 1.02, rule="measure more",
+        values=(1.0, 1.02), unit="s", sizes=(6, 6),
+    )  # fmt: skip
+    change.interval = interval
+    told = paired(change, 0.05)
+    assert told.kept is kept and ("measure more" in told.reason) is (kept is None)
+
+
+def test_time_is_compared_with_another_version_in_pairs(
+    git_repository: Any, perun: Any, environment: dict[str, str]
+) -> None:
+    repository = git_repository()
+    slow = "int main(void) {{ for (volatile long i = 0; i < {}; i++) {{}} }}\n"
+    build = "cc -O1 -o work work.c\n"
+    repository.commit("One", {"work.c": slow.format(2_000_000), "build.sh": build, ".gitignore": "/work\n"})
+    repository.git("tag", "one")
+    repository.commit("Two", {"work.c": slow.format(8_000_000)})
+    init(repository.path, environ=environment)
+    perun("config", "set", "execute.pre_run", "[sh build.sh]", cwd=repository.path)
+    lines = (
+        "./work:\n  - cpu time at most +20 % of one\n  - cpu time at most +2000 % of one\n"
+        "  - time at most +3 % of HEAD\n  - time at most +50 % of one within 0.001 s\n"
+        "  - time at most +5 % of nowhere\n"
+    )
+    (repository.path / "perun-guard.yml").write_text(lines)
+    repository.git("add", ".")
+    repository.git("commit", "--quiet", "-m", "Contracts")
+
+    def check(*words: str, code: int) -> Any:
+        return perun("guard", "check", *words, cwd=repository.path, env={"PERUN_TRUST": "1"}, code=code)
+
+    answer = check("--json", code=1).json["contracts"]
+    assert [one["kept"] for one in answer] == [False, True, True, None, None], answer
+    assert re.search(r"-> .*s, \+\d+ % \[", answer[0]["reason"])
+    assert "are the same on both sides" in answer[2]["reason"] and "--always" not in answer[2]["reason"]
+    assert "`within`" in answer[3]["reason"] and answer[3]["error"] is None
+    assert "nowhere" in answer[4]["error"]
+    check("0.001", code=12)
+    check("nowhere", code=8)
+    assert not perun("status", "--json", cwd=repository.path).json["pending"], "nothing is stored"
 
 
 def test_contracts_are_read_in_all_forms(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Whether what was counted keeps to a contract: an order of growth, a bound at each size, or a change of what
-it was before.
+"""Whether what was measured keeps to a contract: an order of growth, a bound at each size, or a change of
+what it was before; of times, a change of another version, measured in pairs with it.
 
 Counts do not scatter as times do, so one run of each size says it. What the start of a program costs is
 fitted as the c0 of c0 + c1 n^b, and never taken for its growth.
@@ -11,8 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from perun.measurement import present
 from perun.models.growth import comparison, forms
-from perun.profile.amounts import percent, readable
+from perun.profile.amounts import percent, readable, readable_pair
+from perun.profile.changes import DegradationInfo, PerformanceChange
 
 MIN_SIZES: Final = comparison.MIN_SIZES
 """Sizes that an order of growth needs."""
@@ -28,6 +30,9 @@ _WORSE: Final = 2.0
 """Times the misfit of a power up to which a sum of as many coefficients is told instead."""
 _LEADS: Final = 0.25
 """Part of the growth that the term which grows fastest makes at least where it is the order."""
+
+_WORSE_WORDS: Final = (PerformanceChange.Degradation, PerformanceChange.SevereDegradation)
+"""The definite ones of what became more."""
 
 
 class Keeping(NamedTuple):
@@ -123,6 +128,26 @@ def like_before(before: float, now: float, tolerance: float, unit: str) -> Keepi
     change = now / before - 1 if before > 0 else math.inf if now > 0 else 0.0
     by = f" ({percent(change)})" if math.isfinite(change) else ""
     return Keeping(change <= tolerance, f"{readable(before, unit)} -> {readable(now, unit)}{by}")
+
+
+def paired(change: DegradationInfo, tolerance: float) -> Keeping:
+    """Whether what was measured in pairs is no more than a share above what the other version has.
+
+    It is where the whole interval of the ratio says so, and broken where that is above the share and a
+    definite change; else the reason has the rule that could not decide.
+
+    :param change: as judged with the share as the threshold, and one confidence.
+    """
+    low, high = change.interval or (0.0, math.inf)
+    if change.values is None or not high < math.inf:
+        return Keeping(None, change.rule)
+    before, after = readable_pair(*change.values, change.unit)
+    told = f"{before} -> {after}, {present.share(change.rate_degradation, low, high)}"
+    if high <= 1 + tolerance:
+        return Keeping(True, told)
+    if low > 1 + tolerance and change.result in _WORSE_WORDS:
+        return Keeping(False, told)
+    return Keeping(None, f"{told}; {change.rule}")
 
 
 def exponent(sizes: Sequence[float], counts: Sequence[float]) -> float:

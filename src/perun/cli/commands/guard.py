@@ -31,8 +31,9 @@ def guard() -> None:
     """Hold programs to contracts on what they cost.
 
     Contracts are orders of growth, bounds, and shares of perun.lock. They stand in perun-guard.yml, which is
-    committed, and are on counts, which do not depend on the load of the machine. Programs run as they are in
-    the working directory.
+    committed, and are on counts, which do not depend on the load of the machine, or on the time beside
+    another version, in pairs of runs. Programs run as they are in the working directory; where times are
+    compared, both versions are built.
 
     \b
     perun guard add './parse {n}' --for 100..1600   measure it, and add what it keeps to

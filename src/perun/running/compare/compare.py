@@ -71,6 +71,8 @@ UNLIKE: Final = 2.0
 METHOD: Final = "hodges_lehmann_ratio"
 """The check that judges stored profiles in the same way."""
 NOT_MEASURED: Final = "not measured"
+WITH_ALWAYS: Final = "; measure them nevertheless with --always"
+"""Stands behind why both sides are the same."""
 
 
 def change_of(decision: MetricDecision) -> DegradationInfo:
@@ -91,7 +93,7 @@ def measured(
 ) -> Comparison:
     """What a trial found.
 
-    :param stored: None where nothing was, as the trial was interrupted.
+    :param stored: None where nothing was, as the trial was interrupted, or is not to be stored.
     """
     found = [change_of(decision) for decision in trial.decisions] or [_nothing(case, trial)]
     changes = tuple(without_moved(found, trial.whole.metric.location) if trial.whole else found)
@@ -353,7 +355,7 @@ class _Session:
         base, head = (folders[side.name] for side in self._plan.sides)
         why = "" if self._options.always else self._why_identical(case, base[0], head[0], shares)
         if why:
-            yield identical(self._plan, case, f"{why}; measure them nevertheless with --always")
+            yield identical(self._plan, case, f"{why}{WITH_ALWAYS}")
             return
         notes = [
             f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"
@@ -476,7 +478,7 @@ class _Session:
             why = "a program uses several cores" if trial.parallel else "collectors record one run at a time"
             notes = (*notes, f"measured in turns in spite of --duet: {why}")
         stored = None
-        if trial.pairs and trial.interruption is None:
+        if options.stores and trial.pairs and trial.interruption is None:
             now = int(time.time())
             stored = self._store(case, trial, about, machine_state, now)
         return _TrialResult(case, trial, stored, about, notes)

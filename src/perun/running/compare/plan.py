@@ -42,6 +42,7 @@ class CompareOptions:
     :ivar duet: run both sides at the same time, on two cores, where that can be.
     :ivar check_output: measure only what writes the same to its standard output on both sides.
     :ivar always: measure programs that are identical, too. :ivar seed: of generators of workloads.
+    :ivar stores: keep profiles of what was measured.
     """
 
     base: str | None = None
@@ -60,6 +61,7 @@ class CompareOptions:
     seed: int | None = None
     duet: bool = False
     check_output: bool = False
+    stores: bool = True
 
 
 def share(text: str, option: str) -> float:

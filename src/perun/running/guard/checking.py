@@ -1,5 +1,5 @@
 """`perun guard check`: runs what the contracts are about, as it is in the working directory, and says whether
-they are kept. Nothing is stored."""
+they are kept; of times, by pairs with another version, each built in a working copy. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.core.errors import PerunError
+from perun.core.errors import NotTrusted, PerunError
 from perun.core.process.command import find_executable, is_python, split
-from perun.measurement.contract import GrowthLimit, Keeping, bounded, growth, like_before
+from perun.measurement.contract import GrowthLimit, Keeping, bounded, growth, like_before, paired
+from perun.measurement.difference import Rules
 from perun.measurement.series import measurements
 from perun.plugin.api import MinorVersion, Report
 from perun.profile.factory import Profile
 from perun.repository.jobs import Job, make_unit
 from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
+from perun.running.compare.compare import WITH_ALWAYS, compare
 from perun.running.compare.instruments import quiet
-from perun.running.guard.contracts import METRICS, Contract, CountBound, LockedShare
+from perun.running.compare.plan import CompareOptions, plan
+from perun.running.guard.contracts import METRICS, TIMES, Contract, CountBound, LockedShare, PairedShare
 from perun.running.run.pre_run import environment
 from perun.running.run.together import CollectTask, Together
 
@@ -59,10 +62,10 @@ def check(
     commands: Iterable[str],
     report: Report,
 ) -> Iterator[ContractOutcome]:
-    """Whether each of the contracts is kept, in their order.
+    """Whether each of the contracts is kept: those on counts, in their order, and then those on times.
 
     Each command is run once for each collector that its contracts need, several at once on several cores:
-    counts do not depend on what else runs.
+    counts do not depend on what else runs. Times do, so they are measured when nothing is counted any more.
 
     :param lock: what was counted before, by command. :param source: the file that they are of.
     :param commands: all that the file names.
@@ -72,15 +75,20 @@ def check(
     # The largest size first: the others fill what time the other cores have then.
     wanted = list(dict.fromkeys(key for one in contracts for key in reversed(keys_of(one))))
     found: dict[RunKey, Counts | PerunError] = {}
-    waiting = list(contracts)
-    for key, counted in measured(repo, wanted, report):
+    waiting = [one for one in contracts if not isinstance(one.limit, PairedShare)]
+    for key, counted in measured(repo, wanted, report) if wanted else ():
         found[key] = counted
         while waiting and all(one in found for one in keys_of(waiting[0])):
             yield _outcome(waiting.pop(0), found, lock)
+    for one in contracts:
+        if isinstance(one.limit, PairedShare):
+            yield _beside_version(repo, one, one.limit, report)
 
 
 def keys_of(one: Contract) -> list[RunKey]:
-    """The runs that a contract needs."""
+    """The runs that a contract on counts needs."""
+    if one.metric in TIMES:
+        return []
     return [RunKey(command, METRICS[one.metric].collector) for command in one.commands()]
 
 
@@ -110,15 +118,20 @@ def _tasks(repo: Repository, run: RunKey) -> list[CollectTask]:
     """The run; twice where only the first one would allocate for the compilation of Python's modules. What
     counts instructions runs a program once before."""
     unit = quiet(make_unit(repo, "collect", run.collector, _ALONE.get(run.collector, {}), "perun guard"))
-    words = split("command", run.command)
-    at = words.index("<") if "<" in words else len(words)
-    job = Job(words[0], shlex.join(words[1:at]), " ".join(("<", *map(shlex.quote, words[at + 1 :])))
-              if words[at:] else "", unit)  # fmt: skip
+    job = Job(*_parts(run.command), unit)
     environ = environment(repo)
     if run.collector == "instructions":
         return [CollectTask(job, _HERE, repo.working_root)]
-    is_python = _runs_python(words[0], repo.working_root, environ)
+    is_python = _runs_python(job.cmd, repo.working_root, environ)
     return [CollectTask(job, _HERE, repo.working_root, {**environ, **_PYTHON})] * (1 + is_python)
+
+
+def _parts(command: str) -> tuple[str, str, str]:
+    """The program, its arguments, and what it reads from a file, as jobs have them."""
+    words = split("command", command)
+    at = words.index("<") if "<" in words else len(words)
+    source = " ".join(("<", *map(shlex.quote, words[at + 1 :]))) if words[at:] else ""
+    return words[0], shlex.join(words[1:at]), source
 
 
 def _runs_python(word: str, folder: Path, environ: Mapping[str, str]) -> bool:
@@ -177,7 +190,39 @@ def _outcome(
         return ContractOutcome(one, growth(one.sizes, values, one.limit, CONFIDENCE))
     if isinstance(one.limit, CountBound):
         return ContractOutcome(one, bounded(one.sizes or [0], values, one.limit, metric.unit))
+    assert isinstance(one.limit, LockedShare), "times are not counted"
     return _beside(one, key, values, one.limit, lock)
+
+
+def _beside_version(repo: Repository, one: Contract, limit: PairedShare, report: Report) -> ContractOutcome:
+    """The working directory beside the version, as `perun compare` measures them.
+
+    :raises NotTrusted: where the user has not said that he trusts the repository.
+    """
+    rules = Rules.of(repo.config.section("degradation"))
+    rules = rules._replace(threshold=limit.share, exact=limit.share, maybe_confidence=rules.confidence)
+    try:
+        options = CompareOptions(
+            limit.version, None, *_parts(one.command), (TIMES[one.metric],), rules, budget=limit.seconds,
+            stores=False,
+        )  # fmt: skip
+        outcome = compare(repo, plan(repo, options), options, report)
+    except NotTrusted:
+        raise
+    except PerunError as problem:
+        return ContractOutcome(one, Keeping(None, "it was not measured"), problem.message)
+    if outcome.interruption is not None:
+        raise outcome.interruption
+    (comparison,) = outcome.report.comparisons
+    if comparison.error is not None:
+        return ContractOutcome(one, Keeping(None, "it was not measured"), comparison.error.message)
+    if comparison.same:
+        return ContractOutcome(one, Keeping(True, comparison.reason.removesuffix(WITH_ALWAYS)))
+    (change,) = comparison.results[0].changes
+    keeping = paired(change, limit.share)
+    # What options of `perun compare` say, the line of a contract has itself.
+    reason = keeping.reason.replace("with --budget", "by `within`").replace("--budget", "`within`")
+    return ContractOutcome(one, keeping._replace(reason=reason.replace("--metric ", "")))
 
 
 def _beside(

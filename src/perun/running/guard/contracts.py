@@ -7,6 +7,7 @@
   - peak memory at most 40 MB
   - instructions of read_value at most 2 M
   - instructions at most +2 % of the lock
+  - time at most +5 % of HEAD~1 within 30 s
 """
 
 from __future__ import annotations
@@ -47,11 +48,17 @@ METRICS: Final[Mapping[str, CountedMetric]] = {
     "peak memory": CountedMetric("memory", "memory", "peak", "B"),
 }
 """By their names in contracts."""
+TIMES: Final[Mapping[str, str]] = {"time": "wall", "cpu time": "cpu"}
+"""Metrics of `perun compare`, by the names that contracts have for them."""
 _CONTRACT: Final = re.compile(
-    rf"(?P<metric>{'|'.join(METRICS)})(?: of (?P<function>\S+))? +"
+    rf"(?P<metric>{'|'.join((*METRICS, *TIMES))})(?: of (?P<function>\S+))? +"
     r"(?P<kind>grows? at most|at most) +(?P<limit>.+?)(?: +for +(?P<name>\w+) +(?P<sizes>\S.*))?"
 )
 _OF_LOCK: Final = re.compile(r"\+? *(\d+(?:\.\d+)?) *% of the lock")
+_OF_VERSION: Final = re.compile(
+    r"\+? *(?P<percent>\d+(?:\.\d+)?) *% of (?P<version>\S+)"
+    r"(?: within (?P<time>\d+(?:\.\d+)?) *(?P<unit>s|min))?"
+)
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
 _POWER: Final = re.compile(r"\w+\^(\d+(?:\.\d+)?)")
 _UNITS: Final = {**SIZES, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -84,6 +91,15 @@ class LockedShare(NamedTuple):
     share: float
 
 
+class PairedShare(NamedTuple):
+    """At most so much more than another version takes. :param seconds: for measuring both; None for the
+    budget that `perun compare` has by default."""
+
+    share: float
+    version: str
+    seconds: float | None = None
+
+
 @dataclass(frozen=True)
 class Contract:
     """One line.
@@ -95,7 +111,7 @@ class Contract:
     command: str
     text: str
     metric: str
-    limit: GrowthLimit | CountBound | LockedShare
+    limit: GrowthLimit | CountBound | LockedShare | PairedShare
     function: str = ""
     parameter: str = ""
     sizes: tuple[int, ...] = ()
@@ -160,6 +176,8 @@ def contract(command: str, text: str, place: str = "") -> Contract:
     found = _CONTRACT.fullmatch(words)
     if found is None:
         raise ConfigError(f"{where}{words!r} is no contract", f"{HINT}; counted are {', '.join(METRICS)}")
+    if found["metric"] in TIMES:
+        return Contract(command, words, found["metric"], _paired(command, found, where), place=place)
     name, sizes = found["name"] or "", tuple[int, ...]()
     if name:
         sizes = _sizes(found["sizes"], where)
@@ -204,6 +222,38 @@ def _limit(kind: str, text: str, name: str, where: str) -> GrowthLimit | CountBo
         number = float(found["number"].replace(",", "")) if found["number"] else 1.0
         terms.append((number * _UNITS[found["unit"] or ""], found["form"] or ""))
     return CountBound(tuple(terms))
+
+
+def _paired(command: str, found: re.Match[str], where: str) -> PairedShare:
+    """What bounds a time.
+
+    :raises ConfigError: where that is not another version, or it is not the time of one whole command.
+    """
+    form = f"write e.g. `{found['metric']} at most +5 % of HEAD~1 within 30 s`"
+    pair = _OF_VERSION.fullmatch(found["limit"]) if found["kind"] == "at most" else None
+    if pair is None:
+        raise ConfigError(
+            f"{where}{found[0]!r} bounds a time by itself: it depends on the machine and its load, "
+            "so that only pairs of runs with another version tell something",
+            f"{form}, or bound instructions; the lock has no times",
+        )
+    if found["function"]:
+        raise ConfigError(
+            f"{where}times are those of whole commands, not of {found['function']!r}",
+            f"{form}, or bound `instructions of {found['function']}`",
+        )
+    if found["name"] or re.search(r"\{\w+\}", command):
+        raise ConfigError(
+            f"{where}{command!r} has sizes, but times are compared of one command",
+            "write a command for each size, or bound instructions",
+        )
+    share, seconds = float(pair["percent"]) / 100, float(pair["time"]) if pair["time"] else None
+    if not share > 0 or seconds == 0:
+        what = "within no time nothing is measured" if share else "times always differ by more than 0 %"
+        raise ConfigError(f"{where}{found[0]!r}: {what}", form)
+    if seconds is not None and pair["unit"] == "min":
+        seconds *= 60
+    return PairedShare(share, pair["version"], seconds)
 
 
 def _sizes(text: str, where: str) -> tuple[int, ...]:
