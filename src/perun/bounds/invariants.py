@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import lcm
 
-from perun.bounds.paths import System, Transition
+from perun.bounds.paths import System, Transition, afterwards, is_known
 from perun.bounds.program import Linear, Location, variable
 from perun.bounds.solver import Inequalities, Solver
 from perun.bounds.steps import take
@@ -258,7 +258,7 @@ def _candidates(system: System) -> dict[Location, list[Linear]]:
         if each.source == system.program.entry:
             continue
         for guard in each.guards:
-            if not any(name.startswith("?") for name in guard.names):
+            if is_known(guard) or is_known(guard := afterwards(each, guard)):
                 guards[guard] = None
     found = list(guards)
     found += [guard + 1 for guard in guards if guard + 1 not in guards]
@@ -266,5 +266,19 @@ def _candidates(system: System) -> dict[Location, list[Linear]]:
         for name, value in each.updates.items():
             if value.is_constant and 0 <= value.constant <= 1:
                 found.append(variable(name) - value.constant)
+            elif len(value.terms) == 1 and value.terms[0][1] == 1:
+                found += _ordered(name, value, each)
     found = list(dict.fromkeys(found))[:MAX_CANDIDATES]
     return {place: found for place in _places(system)}
+
+
+def _ordered(name: str, value: Linear, transition: Transition) -> list[Linear]:
+    """That a variable which gets the value of another, and a number, is at least that one, or at most."""
+    [(other, _)] = value.terms
+    if other == name or other.startswith("?"):
+        return []
+    distance = value - transition.updates.get(other, variable(other))
+    if not distance.is_constant:
+        return []
+    order = variable(name) - variable(other)
+    return [*([order] if distance.constant >= 0 else []), *([-order] if distance.constant <= 0 else [])]
