@@ -355,8 +355,10 @@ def bounds_of(
 
 
 OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
-WHOLE = 1 / 2
+WHOLE = 2 / 3
 """The share of the steps of a function that it has as a whole; with the rest its nests are analysed alone."""
+NEAR_STEPS = 4_000
+"""The most steps that a nest has with the last locations before it; most take half of them."""
 _TOO_MUCH = (TooManyPaths, steps.TooManySteps)
 
 
@@ -366,17 +368,28 @@ def _reason(problem: Exception) -> str:
 
 def _one_by_one(program: ControlFlowGraph, why: str) -> list[LoopAnalysis]:
     """The back edges of each loop, where the nests of loops are analysed on their own, and why they are."""
-    found = [LoopAnalysis(expression.ZERO) for _ in program.loops]
-    alone = list(nests(program))
-    for numbers in (numbers for numbers, _ in alone):
-        for number in numbers:
-            found[number] = LoopAnalysis(INFINITY, why)
-    for view in (near, lambda nest: nest):
-        waiting = [(found_in, nest) for found_in, nest in alone if _open(found, found_in)]
-        for behind, (numbers, nest) in enumerate(waiting):
-            with steps.limited(steps.left() / (len(waiting) - behind)):
-                for number, answer in _alone(nest, view, _open(found, numbers)):
+    component = components([program.entry], [(edge.source, edge.target) for edge in program.edges])
+    repeated = {edge.loop for edge in program.edges if component[edge.source] == component[edge.target]}
+    found = [
+        LoopAnalysis(INFINITY, why) if number in repeated else LoopAnalysis(ZERO)
+        for number in range(len(program.loops))
+    ]  # fmt: skip
+    alone: list[tuple[frozenset[int], ControlFlowGraph]] = []
+    try:
+        for numbers, nest in nests(program):
+            alone.append((numbers, nest))
+            with steps.limited(min(NEAR_STEPS, steps.left())):
+                for number, answer in _alone(nest, near, sorted(numbers)):
                     found[number] = answer
+    except steps.TooManySteps:
+        alone = []  # the others are never reached
+    waiting = [(numbers, nest) for numbers, nest in alone if _open(found, numbers)]
+    for behind, (numbers, nest) in enumerate(waiting):
+        with steps.limited(steps.left() / (len(waiting) - behind)):
+            for number, answer in _alone(nest, lambda all_before: all_before, _open(found, numbers)):
+                found[number] = answer
+        if not steps.left():
+            break
     if why == OUT_OF_STEPS:  # as a whole it may have a bound
         return [LoopAnalysis(INFINITY, why) if each.backedges.infinite else each for each in found]
     return found
