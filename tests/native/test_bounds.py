@@ -11,6 +11,7 @@ from counted import Comparison, bounds_of, compare, counting_functions
 from perun.bounds.analysis import AnalysisOptions, analyse
 from perun.bounds.front.read import read
 from perun.bounds.front.unit import ReadOptions
+from perun.bounds.paths import TooManyPaths
 from random_programs import function, functions
 
 PROGRAMS = sorted((Path(__file__).parent / "bounds" / "programs").glob("*.c"))
@@ -52,6 +53,21 @@ _DECLARATION = re.compile(r"^(?:typedef|enum|struct|static int \w+ =|int \w+;).*
 def test_loops_never_run_more_often_than_the_bounds_of_random_programs_say(compiled_once, tmp_path) -> None:
     result = _compared(_random_programs(12), compiled_once, tmp_path, runs=100)
     assert result.violations == [] and result.finite >= 500
+
+
+@pytest.mark.parametrize("near", [3, 60])
+def test_loops_never_run_more_often_than_bounds_that_are_found_near_them_say(
+    compiled_once: CompilerCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int
+) -> None:
+    """Each nest is analysed with the last locations before it only, as in functions that are too large."""
+
+    def too_large(*_: object) -> None:
+        raise TooManyPaths
+
+    monkeypatch.setattr("perun.bounds.analysis.cost_of_calls", too_large)
+    monkeypatch.setattr("perun.bounds.analysis.NEAR", near)
+    result = _compared(_random_programs(5), compiled_once, tmp_path, runs=50)
+    assert result.violations == [] and result.finite >= 50
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -17,7 +17,18 @@ from perun.bounds.lowering import lower
 from perun.bounds.lowering.places import effects_of
 from perun.bounds.lowering.types import SideEffects
 from perun.bounds.paths import System, TooManyPaths, paths
-from perun.bounds.program import CallSite, ControlFlowGraph, Edge, Linear, Location, LoopInfo, components
+from perun.bounds.program import (
+    CallSite,
+    ControlFlowGraph,
+    Edge,
+    Linear,
+    Location,
+    LoopInfo,
+    Reachability,
+    components,
+    incoming,
+    reachable,
+)
 from perun.bounds.slicing import feasible, renumbered, sliced, split
 from perun.bounds.solver import Solver
 
@@ -138,6 +149,7 @@ def nests(program: ControlFlowGraph) -> Iterator[tuple[frozenset[int], ControlFl
                 loops[number].add(edge.loop)
     for chosen in sorted(cyclic):
         if loops[chosen]:
+            steps.take(len(program.edges) // 3)
             edges = list(_collapsed(program, component, assigned, chosen))
             yield frozenset(loops[chosen]), replace(program, edges=edges, calls=[])
 
@@ -163,6 +175,53 @@ def _collapsed(
         unknown = tuple((name, None) for name in sorted(assigned[target]))
         yield Edge(fresh, one[target], (), unknown)
         fresh += 1
+
+
+NEAR = 60
+"""The most locations before a nest that are looked at with it, where all that is before it is too much."""
+
+
+def near(program: ControlFlowGraph) -> ControlFlowGraph:
+    """The program of one nest with the last locations before it, and nothing behind it.
+
+    Who comes from farther away finds any value in what may have been assigned until there.
+    """
+    before = incoming(program.edges)
+    heads = {edge.target for edge in program.edges if edge.loop is not None}
+    behind = reachable(heads, [(edge.source, edge.target) for edge in program.edges])
+    backward = Reachability([(edge.target, edge.source) for edge in program.edges])
+    nest = backward.of(heads) & behind
+    kept = {*nest, program.entry}
+    work = sorted(nest)
+    for place in work:
+        new = sorted({edge.source for edge in before.get(place, ())} - kept)[: NEAR + len(nest) - len(work)]
+        kept.update(new)
+        work += new
+    edges: list[Edge] = []
+    starts: dict[Location, Location] = {}
+    fresh = 1 + max(max(edge.source, edge.target) for edge in program.edges)
+    for edge in program.edges:
+        if edge.source in kept and (edge.target in kept or edge.source in nest):
+            edges.append(edge if edge.target in kept else replace(edge, target=program.exit))
+        elif edge.target in kept:
+            if edge.source not in starts:
+                starts[edge.source] = fresh + len(starts)
+                updates = _on_the_way(program, backward.of([edge.source]))
+                edges.append(Edge(program.entry, starts[edge.source], (), updates))
+            edges.append(replace(edge, source=starts[edge.source]))
+    return replace(program, edges=edges)
+
+
+def _on_the_way(program: ControlFlowGraph, places: set[Location]) -> tuple[tuple[str, Linear | None], ...]:
+    """What all that is assigned between these locations is after it: its first value, or any where it changes
+    after that."""
+    steps.take(len(program.edges) // 8)
+    first = [edge for edge in program.edges if edge.source == program.entry]
+    values: dict[str, Linear | None] = dict(first[0].updates) if len(first) == 1 else {}
+    for edge in program.edges:
+        if edge.target in places and (edge.source != program.entry or len(first) > 1):
+            values.update((name, None) for name, _ in edge.updates)
+    return tuple(sorted(values.items(), key=lambda each: each[0]))
 
 
 Count = Literal["iterations", "backedges"]
@@ -248,19 +307,22 @@ class _Analysis:
             try:
                 found = self._within_limit(function, called)
             except steps.TooManySteps:
-                found = unbounded(function, OUT_OF_STEPS)
-        return replace(found, steps=count.taken)
+                return unbounded(function, OUT_OF_STEPS, count.taken)
+        # The sum is no part of the search: without steps that are left there is one of what was found.
+        return replace(_answer(function, *found, self._options), steps=count.taken)
 
-    def _within_limit(self, function: CFunction, called: Mapping[str, Callee]) -> FunctionBounds:
+    def _within_limit(
+        self, function: CFunction, called: Mapping[str, Callee]
+    ) -> tuple[list[LoopInfo], list[LoopAnalysis], LoopAnalysis]:
         costly = {name: each.parameters for name, each in called.items()}
         program = lower(function, self._unit, self._effects, costly)
         if program.unknown is not None:
-            bounds = [LoopAnalysis(INFINITY, program.unknown)] * len(program.loops)
-            return _answer(function, program.loops, bounds, self._options)
+            unknown = LoopAnalysis(INFINITY, program.unknown)
+            return program.loops, [unknown] * len(program.loops), LoopAnalysis(expression.ZERO)
         bounds, calls = bounds_of(program, called)
         if function.name in self._recursive:
             calls = LoopAnalysis(INFINITY, "it calls itself")
-        return _answer(function, program.loops, bounds, self._options, calls)
+        return program.loops, bounds, calls
 
     def _called(self, function: CFunction) -> dict[str, Callee]:
         """The functions that it calls and that cost something, where calls count."""
@@ -295,6 +357,8 @@ def bounds_of(
 OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
 WHOLE = 2 / 3
 """The share of the steps of a function that it has as a whole; with the rest its nests are analysed alone."""
+NEAR_STEPS = 4_000
+"""The most steps that a nest has with the last locations before it; most take half of them."""
 _TOO_MUCH = (TooManyPaths, steps.TooManySteps)
 
 
@@ -304,24 +368,49 @@ def _reason(problem: Exception) -> str:
 
 def _one_by_one(program: ControlFlowGraph, why: str) -> list[LoopAnalysis]:
     """The back edges of each loop, where the nests of loops are analysed on their own, and why they are."""
-    found = [LoopAnalysis(expression.ZERO) for _ in program.loops]
-    alone = list(nests(program))
-    for behind, (numbers, nest) in enumerate(alone):
-        with steps.limited(steps.left() / (len(alone) - behind)):
-            try:
-                bounding = _bounding(paths(sliced(nest)))
-            except _TOO_MUCH as problem:
-                for number in numbers:
-                    found[number] = LoopAnalysis(INFINITY, _reason(problem))
-                continue
-            for number in sorted(numbers):
-                try:
-                    found[number] = _loop(bounding, number)
-                except steps.TooManySteps as problem:
-                    found[number] = LoopAnalysis(INFINITY, _reason(problem))
+    component = components([program.entry], [(edge.source, edge.target) for edge in program.edges])
+    repeated = {edge.loop for edge in program.edges if component[edge.source] == component[edge.target]}
+    found = [
+        LoopAnalysis(INFINITY, why) if number in repeated else LoopAnalysis(ZERO)
+        for number in range(len(program.loops))
+    ]  # fmt: skip
+    alone: list[tuple[frozenset[int], ControlFlowGraph]] = []
+    try:
+        for numbers, nest in nests(program):
+            alone.append((numbers, nest))
+            with steps.limited(min(NEAR_STEPS, steps.left())):
+                for number, answer in _alone(nest, near, sorted(numbers)):
+                    found[number] = answer
+    except steps.TooManySteps:
+        alone = []  # the others are never reached
+    waiting = [(numbers, nest) for numbers, nest in alone if _open(found, numbers)]
+    for behind, (numbers, nest) in enumerate(waiting):
+        with steps.limited(steps.left() / (len(waiting) - behind)):
+            for number, answer in _alone(nest, lambda all_before: all_before, _open(found, numbers)):
+                found[number] = answer
+        if not steps.left():
+            break
     if why == OUT_OF_STEPS:  # as a whole it may have a bound
         return [LoopAnalysis(INFINITY, why) if each.backedges.infinite else each for each in found]
     return found
+
+
+def _open(found: Sequence[LoopAnalysis], numbers: Iterable[int]) -> list[int]:
+    """Those of some loops that have no bound."""
+    return [number for number in sorted(numbers) if found[number].backedges.infinite]
+
+
+def _alone(
+    nest: ControlFlowGraph, view: Callable[[ControlFlowGraph], ControlFlowGraph], numbers: Sequence[int]
+) -> Iterator[tuple[int, LoopAnalysis]]:
+    """The back edges of loops of a nest, as far as its steps last."""
+    try:
+        bounding = _bounding(paths(sliced(view(nest))))
+        for number in numbers:
+            yield number, _loop(bounding, number)
+    except _TOO_MUCH as problem:
+        for number in numbers:
+            yield number, LoopAnalysis(INFINITY, _reason(problem))
 
 
 def _loop(bounding: BoundSolver, number: int) -> LoopAnalysis:
@@ -345,8 +434,8 @@ def _answer(
     function: CFunction,
     loops: Sequence[LoopInfo],
     bounds: Sequence[LoopAnalysis],
+    calls: LoopAnalysis,
     options: AnalysisOptions,
-    calls: LoopAnalysis = LoopAnalysis(expression.ZERO),
 ) -> FunctionBounds:
     found, total = [], calls.backedges
     for loop, bounded in zip(loops, bounds, strict=True):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perun.bounds.invariants import Invariants
-from perun.bounds.paths import System, Transition
-from perun.bounds.program import Linear, Location, constant, variable
+from perun.bounds.paths import System, Transition, afterwards, is_known
+from perun.bounds.program import Linear, Location, constant
 from perun.bounds.solver import Solver
 from perun.bounds.steps import take
 
@@ -114,9 +114,9 @@ class Constraints:
         amount = self._compared(transition, before, after)
         if amount is not None:
             yield Add(amount)
-        if _is_known(after):
+        if is_known(after):
             yield from self._to_norm(after)
-            if shorter != after and _is_known(shorter):
+            if shorter != after and is_known(shorter):
                 yield from self._to_norm(shorter)
             yield from self._limited_by_inputs(transition, after)
             return
@@ -189,23 +189,9 @@ def rank_norms(system: System, numbers: Iterable[int]) -> list[Norm]:
     for number in numbers:
         transition = system.transitions[number]
         for guard in transition.guards:
-            if _is_known(guard) or _is_known(guard := _afterwards(transition, guard)):
+            if is_known(guard) or is_known(guard := afterwards(transition, guard)):
                 found[Norm(guard + 1)] = None
     return list(found)
-
-
-def _is_known(value: Linear) -> bool:
-    """Whether an expression mentions variables only, not unknown values."""
-    return not any(name.startswith("?") for name in value.names)
-
-
-def _afterwards(transition: Transition, guard: Linear) -> Linear:
-    """A guard on values that a transition gives to variables, as one on these variables."""
-    given = {
-        value.terms[0][0]: variable(name) for name, value in transition.updates.items()
-        if value.constant == 0 and len(value.terms) == 1 and value.terms[0][1] == 1
-    }  # fmt: skip
-    return guard.substitute({name: value for name, value in given.items() if name.startswith("?")})
 
 
 def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> list[Norm]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import lcm
 
-from perun.bounds.paths import System, Transition
-from perun.bounds.program import Linear, Location, variable
+from perun.bounds.paths import System, Transition, afterwards, is_known
+from perun.bounds.program import Linear, Location, components, variable
 from perun.bounds.solver import Inequalities, Solver
 from perun.bounds.steps import take
 
@@ -252,19 +252,36 @@ def _range_facts(system: System) -> list[Linear]:
 
 
 def _candidates(system: System) -> dict[Location, list[Linear]]:
-    """Guards that may hold at locations other than those where they are tested, and weaker ones by one."""
-    guards: dict[Linear, None] = {}
+    """Guards that may hold at locations other than those where they are tested, weaker ones by one, and the
+    order of variables; for each location those first that come from its own loops."""
+    component = components([system.program.entry], system.pairs)
+    found: dict[int, dict[Linear, None]] = {each: {} for each in component.values()}
     for each in system.transitions:
-        if each.source == system.program.entry:
-            continue
-        for guard in each.guards:
-            if not any(name.startswith("?") for name in guard.names):
-                guards[guard] = None
-    found = list(guards)
-    found += [guard + 1 for guard in guards if guard + 1 not in guards]
+        if each.source != system.program.entry:
+            for guard in each.guards:
+                if is_known(guard) or is_known(guard := afterwards(each, guard)):
+                    found[component[each.source]].update({guard: None, guard + 1: None})
     for each in system.transitions:
+        own = found[component[each.target]]
         for name, value in each.updates.items():
             if value.is_constant and 0 <= value.constant <= 1:
-                found.append(variable(name) - value.constant)
-    found = list(dict.fromkeys(found))[:MAX_CANDIDATES]
-    return {place: found for place in _places(system)}
+                own[variable(name) - value.constant] = None
+            elif len(value.terms) == 1 and value.terms[0][1] == 1:
+                own.update(dict.fromkeys(_ordered(name, value, each)))
+    everything = [each for own in found.values() for each in own]
+    chosen = {
+        number: list(dict.fromkeys([*own, *everything]))[:MAX_CANDIDATES] for number, own in found.items()
+    }
+    return {place: chosen[component[place]] for place in _places(system)}
+
+
+def _ordered(name: str, value: Linear, transition: Transition) -> list[Linear]:
+    """That a variable which gets the value of another, and a number, is at least that one, or at most."""
+    [(other, _)] = value.terms
+    if other == name or other.startswith("?"):
+        return []
+    distance = value - transition.updates.get(other, variable(other))
+    if not distance.is_constant:
+        return []
+    order = variable(name) - variable(other)
+    return [*([order] if distance.constant >= 0 else []), *([-order] if distance.constant <= 0 else [])]

@@ -53,6 +53,20 @@ class Transition:
         return value.substitute(self.updates)
 
 
+def is_known(value: Linear) -> bool:
+    """Whether an expression mentions variables only, not unknown values."""
+    return not any(name.startswith("?") for name in value.names)
+
+
+def afterwards(transition: Transition, guard: Linear) -> Linear:
+    """A guard on values that a transition gives to variables, as one on these variables."""
+    given = {
+        value.terms[0][0]: variable(name) for name, value in transition.updates.items()
+        if value.constant == 0 and len(value.terms) == 1 and value.terms[0][1] == 1
+    }  # fmt: skip
+    return guard.substitute({name: value for name, value in given.items() if name.startswith("?")})
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """The transitions of a program."""

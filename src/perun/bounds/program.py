@@ -265,7 +265,7 @@ class Reachability:
         self._successors: dict[Location, list[Location]] = {}
         for source, target in pairs:
             self._successors.setdefault(source, []).append(target)
-        take(1 + len(self._successors))
+        take(1 + len(self._successors) // 8)
         self._known: dict[Location, frozenset[Location]] = {}
 
     def of(self, starts: Iterable[Location]) -> set[Location]:
@@ -285,7 +285,7 @@ class Reachability:
                     if following not in found:
                         found.add(following)
                         work.append(following)
-            take(len(found))
+            take(1 + len(found) // 8)
             self._known[start] = frozenset(found)
         return self._known[start]
 

@@ -16,6 +16,7 @@ from perun.bounds.lowering.types import (
     OTHER,
     SIZE,
     STRANGE,
+    VOID,
     Type,
     Variable,
     filled,
@@ -301,7 +302,7 @@ class Expressions:
 
     def converted(self, value: ExpressionValue, kind: Type) -> ExpressionValue:
         """A value converted to a type, by a cast."""
-        if kind.kind == "other" or (kind.kind == "integer" and value.type == OTHER):
+        if kind.kind == "other" or (kind.kind == "integer" and value.type.kind == "other"):
             return self.unknown(kind)
         value = self._as(value, kind)
         if value.linear is None:
@@ -417,8 +418,8 @@ def _converted(value: Linear, kind: Type) -> Linear:
 def _same_unit(one: Type, other: Type) -> bool:
     if one == other:
         return True
-    sizes = [1 if each.kind == "other" else each.size for each in (one, other)]
-    return OTHER not in (one, other) and None not in sizes and sizes[0] == sizes[1]
+    sizes = [1 if each == VOID else each.size for each in (one, other)]
+    return None not in sizes and sizes[0] == sizes[1]
 
 
 def _common(left: Type, right: Type) -> Type:

@@ -237,7 +237,8 @@ class Arithmetic:
             if source.unsigned and len(value.terms) == 1 and value.constant >= 0 and value.terms[0][1] > 0:
                 return plain
             below: list[Update] = [(name, None if decrement else constant(0))]
-            return [([value], [(name, value)], []), ([-value - 1], below, [result] if decrement else [])]
+            limits = [result, -result + target.range[1]] if decrement else []
+            return [([value], [(name, value)], []), ([-value - 1], below, limits)]
         return plain
 
 

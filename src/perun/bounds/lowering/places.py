@@ -211,9 +211,15 @@ class SymbolPlaces:
             shared = anything or declared is None or "static" not in (declared.storage or [])
             if (key in known.written or (known.unknown and shared)) if known is not None else shared:
                 changed.add(key)
-        given = {root(_pointed(each)) for each in self._arguments(node)}
+        given = [
+            (root(_pointed(each)), self._part(each)) for each in self._arguments(node)
+            if not self._is_number(each)
+        ]  # fmt: skip
         for key, each in self.fields.items():
-            passed = each.root.partition("#")[0] in given or each.root in self.globals
+            base = each.root.partition("#")[0]
+            passed = each.root in self.globals or any(
+                name == base and (part is None or part & set(each.fields)) for name, part in given
+            )
             by_unknown = (known is None or known.unknown) and passed
             by_known = known is not None and (
                 known.fields & set(each.fields) or (each.root in known.written and each.root in self.globals)
@@ -221,6 +227,26 @@ class SymbolPlaces:
             if by_unknown or by_known:
                 changed.add(key)
         return changed
+
+    def _is_number(self, node: Any) -> bool:
+        """Whether an argument is a number that was read from a place, which leads to nothing."""
+        read = isinstance(node, (c_ast.StructRef, c_ast.ArrayRef))
+        return read and self.type_of(node).kind == "integer"
+
+    def _part(self, node: Any) -> set[str] | None:
+        """The fields along the path to what an argument points to, where that is a number or an array of
+        numbers: nothing else of the structure is given with it. `None` where it may be all."""
+        kind = self.type_of(_pointed(node))
+        if not isinstance(node, c_ast.UnaryOp) and kind.kind != "array":
+            return None
+        while kind.kind == "array" and kind.target is not None:
+            kind = kind.target
+        path, names = _pointed(node), set()
+        while isinstance(path, (c_ast.StructRef, c_ast.ArrayRef)):
+            if isinstance(path, c_ast.StructRef):
+                names.add(path.field.name)
+            path = path.name
+        return names if names and kind.kind == "integer" else None
 
     def _given_addresses(self, node: c_ast.FuncCall) -> set[str]:
         given: set[str] = set()
@@ -232,7 +258,11 @@ class SymbolPlaces:
                 found = self.scopes.find(name) if name else None
                 key = found.key if found is not None else name
                 given |= {each for each in self.addressed | set(self.globals) if each == key}
-                given |= {text for text, field in self.fields.items() if field.root == key}
+                part = self._part(each)
+                given |= {
+                    text for text, field in self.fields.items()
+                    if field.root == key and (part is None or part & set(field.fields))
+                }  # fmt: skip
         return given
 
     def _arguments(self, node: c_ast.FuncCall) -> list[Any]:

@@ -22,7 +22,7 @@ class Type:
 
     `kind` is `integer`, `pointer`, `array`, `structure`, or `other`, of which no value is tracked. `bits` and
     `signed` are those of an integer, `target` what a pointer or array leads to, `length` that of an array,
-    `fields` those of a structure, and `tag` its name.
+    `fields` those of a structure, and `tag` its name, or that of a type without integers.
     """
 
     kind: Literal["integer", "pointer", "array", "structure", "other"]
@@ -44,7 +44,7 @@ class Type:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The values of a narrow integer."""
+        """The values of an integer."""
         if self.signed:
             return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
         return 0, (1 << self.bits) - 1
@@ -66,6 +66,7 @@ class Type:
 
 
 OTHER = Type("other")
+VOID = Type("other", tag="void")
 INT = Type("integer", 32)
 UNSIGNED = Type("integer", 32, signed=False)
 LONG = Type("integer", 64)
@@ -152,7 +153,7 @@ class Types:
 
     def _named(self, names: list[str], depth: int) -> Type:
         if _NOT_INTEGERS & set(names):
-            return OTHER
+            return Type("other", tag=" ".join(sorted(names)))
         if len(names) == 1:
             name = names[0]
             if name in _NAMED:
