@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST_MODULES = 668
-MOST_LINES = 151_825
-MOST_LINES_OF_TESTS = 101_217
+MOST_LINES = 152_091
+MOST_LINES_OF_TESTS = 101_354
 """What is there today. The budget is 400 modules, 100,000 lines of Python, and 62,000 lines of tests. Who
 makes one of these numbers smaller writes it down here; what makes one larger needs a reason in its commit."""
 

@@ -3,8 +3,8 @@
 A resource of the type `sample` with a trace stands for what the innermost function of that stack took
 itself, its `amount`; its subtype says what was sampled, e.g. `cpu`. What a recording sampled besides stands
 in columns of that name. A resource without a trace sums up a function with all that it called, and the one
-whose uid ends with :data:`WHOLE` the whole recording. Each number is one of a recording: how it varies is seen over
-several.
+whose uid ends with :data:`WHOLE` the whole recording. Each number is one of a recording: how it varies is
+seen over several.
 """
 
 from __future__ import annotations
