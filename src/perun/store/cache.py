@@ -16,7 +16,7 @@ import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from weakref import finalize
 from zlib import crc32
 
@@ -34,7 +34,7 @@ FORMAT: Final = 3
 """To be raised whenever what is kept has another form, or another meaning."""
 _TABLES: Final[dict[str, str]] = {
     kind: f"CREATE TABLE {kind} (key TEXT PRIMARY KEY, data BLOB, sum INTEGER) WITHOUT ROWID"
-    for kind in ("facts", "series", "names", "columns", "summaries", "steps", "found")
+    for kind in get_args(Kind)
 }
 _SETTINGS: Final = ("synchronous = OFF", "trusted_schema = OFF", "cell_size_check = ON")
 """Nothing that a file brings along is executed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, Union
 from zlib import crc32
 
 from perun.core.errors import ProfileError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-Column: TypeAlias = "list[Any] | array[int] | array[float]"
+Column: TypeAlias = Union[list[Any], "array[int]", "array[float]"]
 PACKED_FROM: Final = 32
 """Length from which a column is packed; below that an array takes as much memory as a list."""
 
@@ -378,7 +378,7 @@ class CompressedColumn:
             self._source = ""
 
 
-StoredColumn: TypeAlias = "Column | CompressedColumn"
+StoredColumn = Column | CompressedColumn
 """A column in the memory of a profile."""
 
 
