@@ -15,6 +15,7 @@ from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
 from perun.profile.island import NO_OBJECT, SEVERAL, ObjectUsage, Timeline, timeline_of, usage_of
+from perun.profile.sampled import WAITING
 from perun.view._common import chart_view, command_line
 from perun.view._common.files import needs_page, write_interactive_page, write_or_print
 from perun.view._common.screen import printable
@@ -211,8 +212,9 @@ def pieces_of(timeline: Timeline, form: str, name: str) -> Iterable[str]:
 
     lanes = [writers.Lane(one.process, one.name, one.created, one.destroyed) for one in timeline.threads]
     stops = [(start, start + duration) for start, duration in timeline.stops]
-    spans = _spans(timeline)
-    if form in ("chrome", "speedscope"):
+    is_trace = form in ("chrome", "speedscope")
+    spans = _spans(timeline, by_function=is_trace and timeline.noun == "sample")
+    if is_trace:
         write = writers.chrome if form == "chrome" else writers.speedscope
         return write(lanes, spans, stops, name=name, exporter=f"perun {perun.__version__}")
     return {"text": writers.text, "csv": writers.comma_separated, "json": writers.json_lines}[form](
@@ -220,18 +222,23 @@ def pieces_of(timeline: Timeline, form: str, name: str) -> Iterable[str]:
     )
 
 
-def _spans(timeline: Timeline) -> Iterator[writers.CallSpan]:
-    """The entries in the order of their starts."""
+def _spans(timeline: Timeline, *, by_function: bool) -> Iterator[writers.CallSpan]:
+    """The entries in the order of their starts; with the functions of samples in place of what they did."""
     from perun.island import timeline as writers
 
     apis = [Api(one.name, one.type, one.subtype, "", one.unit, False) for one in timeline.apis]
     others = {SEVERAL: "(several)", NO_OBJECT: ""}
     for entry in sorted(timeline.entries(), key=lambda entry: entry.start):
+        api = apis[entry.api]
+        name = others[entry.object] if entry.object < 0 else timeline.objects[entry.object]
+        if by_function:
+            label = f"waits in {name}" if api.subtype == WAITING else name
+            api, name = Api(label, api.type, api.subtype, "", api.unit, False), ""
         yield writers.CallSpan(
             timeline.threads[entry.thread].process,
             entry.thread,
-            apis[entry.api],
-            others[entry.object] if entry.object < 0 else timeline.objects[entry.object],
+            api,
+            name,
             entry.start,
             entry.start + entry.duration,
             entry.amount,
