@@ -1,6 +1,6 @@
 """Samples of real programs whose functions spend known shares of the CPU time."""
 
-import math
+import json
 import os
 import shutil
 import signal
@@ -28,10 +28,10 @@ from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import text_of
 from perun.profile.island import timeline_of, usage_of
+from perun.view.timeline import pieces_of
+from shares import outside
 
 SHARES = {"tenth": 0.1, "fifth": 0.2, "third": 0.3, "most": 0.4}
-Z = 2.576
-"""Of the interval that holds a share in 99 of 100 cases."""
 ATTEMPTS = 3
 """A share is outside of its interval in one of 100 runs; four of them in each of three runs hardly ever."""
 FREQUENCY = 1499
@@ -59,13 +59,7 @@ class Sampled:
     @property
     def outside(self) -> dict[str, float]:
         """The functions whose shares lie outside of the interval of 99 % around the truth, with these."""
-        total = sum(self.own[name] for name in SHARES)
-        assert total
-        return {
-            name: self.own[name] / total
-            for name, share in SHARES.items()
-            if abs(self.own[name] / total - share) > Z * math.sqrt(share * (1 - share) / total)
-        }
+        return outside({name: self.own[name] for name in SHARES}, SHARES)
 
 
 Sample = Callable[..., Sampled]
@@ -179,6 +173,8 @@ def test_the_timeline_tells_what_ran_when(compiled_once, sample, tmp_path) -> No
     entries = [(timeline.objects[one.object], one) for one in timeline.entries()]
     phases = [name for name, _ in entries if name in ("first", "second", "third")]
     assert [name for name, _ in groupby(phases)] == ["first", "second", "third"]
+    trace = json.loads("".join(pieces_of(timeline, "speedscope", "")))
+    assert {"first", "second", "third"} <= {one["name"] for one in trace["shared"]["frames"]}
     ends = [one.start + one.duration for _, one in entries]
     assert all(end <= one.start for end, (_, one) in zip(ends, entries[1:], strict=False))
     assert lane.created == entries[0][1].start and lane.destroyed == ends[-1] <= timeline.end

@@ -1,6 +1,5 @@
 """Samples of programs in other languages, whose four functions spend known shares of the CPU time."""
 
-import math
 import os
 import shutil
 import struct
@@ -16,12 +15,12 @@ from perun.collect.sample.collector import SAMPLER, SampleCollector, SampleParam
 from perun.collect.sample.made import made_code
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
+from shares import outside
 
 SHARES = {"tenth": 0.1, "fifth": 0.2, "third": 0.3, "most": 0.4}
 LOOP = 100_000
 ROUNDS = 3000
 ATTEMPTS = 3
-Z = 2.576
 RUSTUP = os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup")
 """Asked for before the tests get a home of their own."""
 needs_sampler = pytest.mark.skipif(
@@ -85,31 +84,21 @@ def in_rust(folder: Path) -> str:
     return "./shares"
 
 
-def shares(command: str, folder: Path) -> tuple[Profile, dict[str, float], int]:
-    """The profile, the shares of the functions among their samples, and how many these are."""
-    run = Run(command, "", "", cwd=folder, environ=dict(os.environ))
-    profile = SampleCollector().collect(run, SampleParams(frequency=999), CollectContext(folder))
-    own: Counter[str] = Counter()
-    for _, resource in profile.all_resources():
-        for name in SHARES:
-            if "trace" in resource and name in resource["trace"][0]["function"]:
-                own[name] += resource["samples"]
-    total = own.total()
-    return profile, {name: own[name] / max(total, 1) for name in SHARES}, total
-
-
 def truthful(command: str, folder: Path) -> Profile:
     """A profile in which each share lies within its interval of 99 %."""
-    found: dict[str, float] = {}
+    wrong: dict[str, float] = {}
     for _ in range(ATTEMPTS):
-        profile, found, total = shares(command, folder)
-        assert total > 300
-        if all(
-            abs(found[name] - share) <= Z * math.sqrt(share * (1 - share) / total)
-            for name, share in SHARES.items()
-        ):
+        run = Run(command, "", "", cwd=folder, environ=dict(os.environ))
+        profile = SampleCollector().collect(run, SampleParams(frequency=999), CollectContext(folder))
+        own: Counter[str] = Counter()
+        for _, resource in profile.all_resources():
+            for name in SHARES:
+                if "trace" in resource and name in resource["trace"][0]["function"]:
+                    own[name] += resource["samples"]
+        assert own.total() > 300
+        if not (wrong := outside(own, SHARES)):
             return profile
-    raise AssertionError(found)
+    raise AssertionError(wrong)
 
 
 @needs_sampler

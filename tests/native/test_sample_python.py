@@ -1,6 +1,5 @@
 """Samples of Python programs whose functions spend known shares of the time, by each CPython there is."""
 
-import math
 import os
 import shutil
 import signal
@@ -16,12 +15,11 @@ from perun.collect.sample.collector import SAMPLER, SampleCollector, SampleParam
 from perun.collect.sample.records import read
 from perun.plugin.api import CollectContext, Run
 from recorded import PROGRAMS
+from shares import outside
 
 PROGRAM = PROGRAMS / "pythons.py"
 FUNCTIONS = 10
 WHOLE = FUNCTIONS * (FUNCTIONS + 1) / 2
-Z = 2.576
-"""Of the interval that holds a share in 99 of 100 cases."""
 ATTEMPTS = 4
 """One of ten shares is outside of its interval in one of ten runs."""
 FREQUENCY = 1499
@@ -70,14 +68,7 @@ class PythonSamples:
     @property
     def outside(self) -> dict[int, float]:
         """The functions whose shares lie outside of the interval of 99 % around the truth, with these."""
-        total = sum(self.own.values())
-        assert total
-        shares = {number: (number + 1) / WHOLE for number in range(FUNCTIONS)}
-        return {
-            number: self.own[number] / total
-            for number, share in shares.items()
-            if abs(self.own[number] / total - share) > Z * math.sqrt(share * (1 - share) / total)
-        }
+        return outside(self.own, {number: (number + 1) / WHOLE for number in range(FUNCTIONS)})
 
     def names(self, number: int) -> list[list[str]]:
         """The traces of a function as names."""

@@ -40,8 +40,8 @@ class FileReader(programs.Program):
         self._size = sum(path.stat().st_size for path in paths)
         self._file = file
         super().__init__(words, environ={**ctx.environ, "LC_ALL": "C.UTF-8"}, **streams)
-        memory = _MEMORY + _TIMES * self._size
-        limits = dict.fromkeys((resource.RLIMIT_AS, resource.RLIMIT_FSIZE), memory)
+        self._memory = _MEMORY + _TIMES * self._size
+        limits = dict.fromkeys((resource.RLIMIT_AS, resource.RLIMIT_FSIZE), self._memory)
         limits[resource.RLIMIT_CPU] = self.seconds
         with suppress(ProcessLookupError):  # it has ended already
             for what, most in limits.items():
@@ -63,10 +63,10 @@ class FileReader(programs.Program):
         if not self.wait():
             return
         last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
-        memory = (_MEMORY + _TIMES * self._size) >> 20
         raise self._file.wrong(
             f"{name} cannot read it: {''.join(last) or f'status {self.returncode}'}",
-            f"is it whole? {name} has {self.seconds} s of CPU time and {memory} MiB of memory for it",
+            f"is it whole? {name} has {self.seconds} s of CPU time and {self._memory >> 20} MiB of memory "
+            "for it",
         )
 
 

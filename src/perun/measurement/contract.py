@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from perun.measurement import present
+from perun.measurement.verdict import severity
 from perun.models.growth import comparison, forms
 from perun.profile.amounts import percent, readable, readable_pair
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.changes import DegradationInfo
 
 MIN_SIZES: Final = comparison.MIN_SIZES
 """Sizes that an order of growth needs."""
@@ -30,9 +31,6 @@ _WORSE: Final = 2.0
 """Times the misfit of a power up to which a sum of as many coefficients is told instead."""
 _LEADS: Final = 0.25
 """Part of the growth that the term which grows fastest makes at least where it is the order."""
-
-_WORSE_WORDS: Final = (PerformanceChange.Degradation, PerformanceChange.SevereDegradation)
-"""The definite ones of what became more."""
 
 
 class Keeping(NamedTuple):
@@ -145,7 +143,7 @@ def paired(change: DegradationInfo, tolerance: float) -> Keeping:
     told = f"{before} -> {after}, {present.share(change.rate_degradation, low, high)}"
     if high <= 1 + tolerance:
         return Keeping(True, told)
-    if low > 1 + tolerance and change.result in _WORSE_WORDS:
+    if low > 1 + tolerance and severity(change.result) < -1:
         return Keeping(False, told)
     return Keeping(None, f"{told}; {change.rule}")
 

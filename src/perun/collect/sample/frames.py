@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -95,6 +96,8 @@ class NamedStacks:
         self._folder = folder
         self._folders = tuple({os.path.join(path, "") for path in (str(folder), os.path.realpath(folder))})
         self._frames: dict[int, Trace] = {}
+        # Sums and times ask for the same ones.
+        self.trace: Callable[[SampledStack], tuple[Trace, bool]] = cache(self._trace)
         stacks = {stack for stack, _ in (*recording.amounts, *recording.waits)}
         self._interpreters = {
             number
@@ -134,7 +137,7 @@ class NamedStacks:
             is_inside = module == PYTHON_MODULE or is_own
         return kept[::-1]
 
-    def trace(self, stack: SampledStack) -> tuple[Trace, bool]:
+    def _trace(self, stack: SampledStack) -> tuple[Trace, bool]:
         """The frames of a stack without what runs around `main`, and whether it is whole."""
         numbers = self._folded(stack)
         kept = numbers
@@ -196,8 +199,7 @@ class NamedStacks:
     def _of_process(self, pid: int, places: Mapping[int, int]) -> dict[int, Trace]:
         """Frames in code that a process made: it may tell the names in a file of its own."""
         code = made_code(pid, self._folder) if pid else MadeCode({})
-        found = {number: code.at(address) for number, address in places.items()}
-        return {number: (self._made(*one),) for number, one in found.items()}
+        return {number: (self._made(*code.at(address)),) for number, address in places.items()}
 
     def _made(self, name: str, source: str, line: int) -> SampledFrame:
         if name.startswith(_MARK):

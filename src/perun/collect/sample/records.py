@@ -149,6 +149,11 @@ class SampleRecording:
         """The place that a frame stands for."""
         return CodePlace(frame >> MODULE_SHIFT, frame & ((1 << MODULE_SHIFT) - 1))
 
+    def name(self, tid: int, time: int) -> str:
+        """What a thread was called then; empty where that is not known."""
+        times, names = self.names.get(tid, ((), ()))
+        return names[max(bisect_right(times, time) - 1, 0)] if names else ""
+
     def function(self, place: int) -> tuple[str, str, int]:
         """The function of Python at a place, its file and the line, 0 if unknown."""
         number = place >> _LINE_BITS
@@ -199,7 +204,7 @@ class _Sums(NamedTuple):
 class _Reader:
     def __init__(self, recording: SampleRecording) -> None:
         self.recording = recording
-        self._moments: list[NDArray[np.void]] = []
+        self._moments = [np.zeros(0, MOMENT)]
         self._texts: dict[str, int] = {}
         self._sums = [_Sums(), _Sums()]  # of samples, and of waits
         self._waiting: tuple[list[NDArray[np.void]], list[NDArray[np.void]]] = ([], [])
@@ -232,7 +237,7 @@ class _Reader:
             _, _, time, pid, tid, parent, _, name = _OF_TASK.unpack_from(data)
             self.recording.processes.add(pid)
             if kind == _FORK:
-                self._rename(tid, time, self._name(parent, time))
+                self._rename(tid, time, self.recording.name(parent, time))
             elif kind in (_NAME, _EXEC):
                 self._rename(tid, time, name.partition(b"\0")[0].decode("utf-8", "replace"))
 
@@ -241,11 +246,6 @@ class _Reader:
         at = bisect_right(times, time)
         times.insert(at, time)
         names.insert(at, name)
-
-    def _name(self, tid: int, time: int) -> str:
-        times, names = self.recording.names.get(tid, ((), ()))
-        at = bisect_right(times, time)
-        return names[max(at - 1, 0)] if names else ""
 
     def add(self, data: bytes, *, waits: bool) -> None:
         """Add a block of samples; several are added up at once."""
@@ -261,7 +261,7 @@ class _Reader:
             self._add(waits=waits)
         found.amounts, found.waits = self._amounts(self._sums[0]), self._amounts(self._sums[1])
         found.samples = sum(amount.samples for amount in found.amounts.values())
-        found.moments = self._moments_so_far()
+        found.moments = np.concatenate(self._moments)
         return found
 
     def _add(self, *, waits: bool) -> None:
@@ -302,13 +302,19 @@ class _Reader:
         self._moments.append(added)
         self._kept += len(added)
         if self._kept > self._room:
-            moments, self._slice = within(self._moments_so_far(), _MOST_MOMENTS // 2, self._slice)
+            moments, self._slice = within(np.concatenate(self._moments), _MOST_MOMENTS // 2, self._slice)
             self._moments, self._kept = [moments], len(moments)
             # There are at least as many as stacks of threads: these are not looked at again and again.
             self._room = max(_MOST_MOMENTS, 2 * len(moments))
 
-    def _moments_so_far(self) -> NDArray[np.void]:
-        return np.concatenate([np.zeros(0, MOMENT), *self._moments])
+
+def summed(moments: NDArray[np.void], firsts: NDArray[np.intp]) -> NDArray[np.void]:
+    """Those that begin at these places, each with all up to the next as one; there is one at least."""
+    found = moments.take(firsts)
+    found["start"] = np.minimum.reduceat(moments["start"], firsts)
+    for name in ("weight", "samples"):
+        found[name] = np.add.reduceat(moments[name], firsts)
+    return found
 
 
 def within(moments: NDArray[np.void], most: int, slice: int = _FIRST_SLICE) -> tuple[NDArray[np.void], int]:
@@ -325,11 +331,7 @@ def within(moments: NDArray[np.void], most: int, slice: int = _FIRST_SLICE) -> t
         keys = (moments["start"] - since) // slice * len(different) + key
         order = np.argsort(keys, kind="stable")
         firsts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-        starts, weights, samples = (moments[name][order] for name in ("start", "weight", "samples"))
-        moments, key = moments[order[firsts]], key[order[firsts]]
-        moments["start"] = np.minimum.reduceat(starts, firsts)
-        moments["weight"] = np.add.reduceat(weights, firsts)
-        moments["samples"] = np.add.reduceat(samples, firsts)
+        moments, key = summed(moments.take(order), firsts), key[order[firsts]]
         if slice >= _LONGEST_SLICE:
             break
         if len(moments) > most:  # twice as long ones leave no less than half of them

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.collect.sample.frames import NamedStacks
-from perun.collect.sample.records import SampleRecording, within
+from perun.collect.sample.records import SampleRecording, summed, within
 from perun.profile.island import COLUMNS, ApiFunction, Timeline, TimelineThread
 from perun.profile.sampled import CPU, SAMPLED, WAITING
 
@@ -45,12 +45,12 @@ def timeline_region(recording: SampleRecording, named: NamedStacks, scale: float
         entry = (lane[0], waits, function, begin, weight, amount, amount, samples)
         for name, value in zip(COLUMNS, entry, strict=True):
             columns[name].append(value)
-    names = [_name(recording, tid) for tid in lanes]
+    names = [recording.name(tid, last) or str(tid) for tid, (*_, last) in lanes.items()]
     processes = {pid: number for number, pid in enumerate(dict.fromkeys(lane[1] for lane in lanes.values()))}
     end = max((lane[3] for lane in lanes.values()), default=recording.start)
     return Timeline(
         max(recording.end, end) - recording.start,
-        [f"{_name(recording, pid)} ({pid})" for pid in processes],
+        [f"{recording.name(pid, end) or pid} ({pid})" for pid in processes],
         [
             TimelineThread(
                 name if names.count(name) == 1 else f"{name} ({tid})",
@@ -68,20 +68,10 @@ def timeline_region(recording: SampleRecording, named: NamedStacks, scale: float
 
 def _in_runs(moments: NDArray[np.void], gap: int) -> NDArray[np.void]:
     """Moments of one thread and function that follow each other within so many nanoseconds, as one."""
-    found = moments[np.lexsort((moments["start"], moments["tid"]))]
+    found = moments.take(np.lexsort((moments["start"], moments["tid"])))
     if not len(found):
         return found
     ends = found["start"] + found["weight"]
-    same = [found[name][1:] == found[name][:-1] for name in ("tid", "stack", "waits")]
+    alike = [found[name][1:] == found[name][:-1] for name in ("tid", "stack", "waits")]
     near = found["start"][1:] - ends[:-1] <= gap
-    firsts = np.flatnonzero(np.append(True, ~(same[0] & same[1] & same[2] & near)))
-    runs = found[firsts]
-    runs["weight"] = np.add.reduceat(found["weight"], firsts)
-    runs["samples"] = np.add.reduceat(found["samples"], firsts)
-    return runs
-
-
-def _name(recording: SampleRecording, tid: int) -> str:
-    """What a thread, or a process, was called last."""
-    _, names = recording.names.get(tid, ([], []))
-    return names[-1] if names else str(tid)
+    return summed(found, np.flatnonzero(np.append(True, ~np.logical_and.reduce([*alike, near]))))

@@ -28,6 +28,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange, without_do
 from perun.profile.helpers import ProfileInfo
 from perun.profile.sampled import SAMPLED
 from perun.profile.session import are_pairs
+from perun.profile.uid import uid_in
 from perun.profile.untraced import AlignedProfiles
 from perun.repository import jobs, postprocessing
 from perun.repository.repository import Repository
@@ -414,7 +415,7 @@ def _without_replaced(
             continue
         if other is not None:
             told = {change.location for change in other.changes}
-            told |= {location.rpartition(" [")[0] for location in told if not location.endswith(_CALLS)}
+            told |= {uid_in(location) for location in told if not location.endswith(_CALLS)}
             # Where nothing can be said of the two parts of it, it speaks for them.
             cpu = [location.removesuffix(_CPU) for location in told if location.endswith(_CPU)]
             told |= {f"{uid} [{part}]" for uid in cpu for part in ("user", "sys")}
